@@ -81,7 +81,7 @@ type ConnectorVersionReader interface {
 
 // ConnectorVersionWriter stores versions of the connectors.
 type ConnectorVersionWriter interface {
-	// InsertConnectorVersion stores a version. It is ErrConflict unless its number is the
+	// InsertConnectorVersion stores a version. It returns ErrConflict unless its number is the
 	// next one, and the action has stored no other version.
 	InsertConnectorVersion(v *ConnectorVersion) error
 }

@@ -125,7 +125,7 @@ type DelegationReader interface {
 type DelegationWriter interface {
 	InsertDelegation(d *Delegation) error
 	// EndDelegation writes EndedAt and EndedBy. A delegation that has already been
-	// ended is ErrConflict.
+	// ended fails with ErrConflict.
 	EndDelegation(id, by string) error
 }
 

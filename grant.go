@@ -193,6 +193,6 @@ type GrantWriter interface {
 	// LockGrant finds a grant and locks it until the transaction ends.
 	LockGrant(id string) (*Grant, error)
 	// UpdateGrant writes the used budget and the end. A grant that has already ended
-	// is ErrConflict.
+	// fails with ErrConflict.
 	UpdateGrant(g *Grant) error
 }

@@ -450,7 +450,7 @@ type MandateReader interface {
 
 // MandateWriter writes mandates.
 type MandateWriter interface {
-	// InsertMandate stores a mandate. A known id is ErrConflict.
+	// InsertMandate stores a mandate. A known id fails with ErrConflict.
 	InsertMandate(m *Mandate) error
 	// LockMandate finds a mandate and locks it until the transaction ends.
 	LockMandate(id string) (*Mandate, error)

@@ -320,7 +320,7 @@ type NotificationWriter interface {
 	// MoveLogPosition moves the position, guarded by the position as it was read.
 	MoveLogPosition(from, to int64) error
 	// InsertNotifications stores rows of one tenant. A second row of the same kind,
-	// channel and recipient for one log entry is ErrConflict.
+	// channel and recipient for one log entry fails with ErrConflict.
 	InsertNotifications(list []*Notification) error
 	// UpdateNotification writes the mutable columns, guarded by status and
 	// generation.

@@ -81,10 +81,10 @@ type OpenReview struct {
 	// Proofs are the accepted proofs: deciding needs any one of them. It is empty
 	// when the review can be decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
-	// Known is set when the caller has signed in as the recipient, or uses a
-	// recognized device. Proven equals Known where that proof is enough to decide.
-	Known  ReviewProof `json:"-"`
-	Proven ReviewProof `json:"-"`
+	// Recognized is set when the caller has signed in as the recipient, or uses a
+	// recognized device. Proven equals Recognized where that proof is enough to decide.
+	Recognized ReviewProof `json:"-"`
+	Proven     ReviewProof `json:"-"`
 }
 
 // ReviewDecision is an answer given by a link.
@@ -166,9 +166,9 @@ type ReviewWriter interface {
 	// InsertReview stores a review; a second one of the same approval and recipient is
 	// ErrConflict.
 	InsertReview(r *Review) error
-	// CountReviewTry adds one to tries; at MaxCodeTries it is ErrConflict.
+	// CountReviewTry adds one to tries; at MaxCodeTries it fails with ErrConflict.
 	CountReviewTry(id string) error
 	// MarkReviewOpened stores when the recipient's browser first opened the review;
-	// a second time is ErrConflict.
+	// a second time fails with ErrConflict.
 	MarkReviewOpened(id string) error
 }

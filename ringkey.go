@@ -68,8 +68,8 @@ func (k *RingKey) StateAt(now time.Time) RingKeyState {
 	return RingKeyRetired
 }
 
-// Known reports whether signatures of the key are still accepted.
-func (k *RingKey) Known(now time.Time) bool {
+// Accepted reports whether signatures of the key are still accepted.
+func (k *RingKey) Accepted(now time.Time) bool {
 	s := k.StateAt(now)
 	return s == RingKeyActive || s == RingKeyRetired
 }
@@ -96,16 +96,16 @@ type RingReader interface {
 
 // RingWriter writes keys of the ring.
 type RingWriter interface {
-	// InsertRingKey stores a key. It is ErrConflict if the number exists, or if the
+	// InsertRingKey stores a key. It returns ErrConflict if the number exists, or if the
 	// tenant has another active key for the purpose.
 	InsertRingKey(k *RingKey) error
-	// RetireRingKey sets retired_at to Now, and ends_at. It is ErrConflict unless the
+	// RetireRingKey sets retired_at to Now, and ends_at. It returns ErrConflict unless the
 	// key is active.
 	RetireRingKey(id string, ends time.Time) error
 	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
-	// is ErrConflict if the key is revoked already.
+	// fails with ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey sets Sealed, and Master to to. It is ErrConflict unless the stored
-	// Master is from.
+	// ResealRingKey sets Sealed, and Master to to. It fails with ErrConflict unless the
+	// stored Master is from.
 	ResealRingKey(id, from string, sealed []byte, to string) error
 }

@@ -150,8 +150,8 @@ type RunReader interface {
 	ListRuns(f RunFilter) (Page[*Run], error)
 	// ListSignals returns all signals of a run, oldest first.
 	ListSignals(runID string) ([]*Signal, error)
-	// ListHands returns the principals that InsertHand stored for a run, sorted.
-	ListHands(runID string) ([]string, error)
+	// ListRunContributors returns the principals that InsertRunContributor stored for a run, sorted.
+	ListRunContributors(runID string) ([]string, error)
 	// FindBundle returns a run's evidence bundle.
 	FindBundle(runID string) (*Bundle, error)
 	// ListRunEntries returns the numbered log entries whose subject is the run, in
@@ -208,14 +208,14 @@ type ModelReader interface {
 // one row of a run locks the run first, then its steps, then the rows that they
 // refer to.
 type RunWriter interface {
-	// InsertWorkflow stores a version. An existing version is ErrConflict.
+	// InsertWorkflow stores a version. An existing version fails with ErrConflict.
 	InsertWorkflow(w *Workflow) error
 	// PutSchedule stores the schedule of a workflow, or removes it when NextAt is
 	// zero. A nonzero from is a guard: the write happens only while the stored
 	// NextAt equals from.
 	PutSchedule(s *Schedule, from time.Time) error
 	// InsertRun stores a run with its steps. A known trigger_ref of the
-	// workflow, or a known idempotency key, is ErrConflict.
+	// workflow, or a known idempotency key, fails with ErrConflict.
 	InsertRun(r *Run) error
 	// LockRun returns a run, and locks its row until the end of the transaction.
 	// The run comes with the steps of its workflow and, of their items, only the
@@ -239,7 +239,7 @@ type RunWriter interface {
 	// UpdateStep writes every mutable column of s, guarded by status and generation
 	// as they were read. It writes Input and Output only when they are not absent.
 	// A change of status must be in the transition table. A known idempotency key
-	// is ErrConflict.
+	// fails with ErrConflict.
 	//
 	// A step may be written as waiting_approval with an action, or as waiting with
 	// a child run, that has already ended. It is then among SettledSteps as soon as
@@ -261,10 +261,10 @@ type RunWriter interface {
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(stepID string, generation int) error
-	// InsertHand stores that a principal contributed to the run's data. A principal
+	// InsertRunContributor stores that a principal contributed to the run's data. A principal
 	// that is already stored changes nothing. ErrNotFound when there is no such
 	// run.
-	InsertHand(runID, principal string) error
+	InsertRunContributor(runID, principal string) error
 	InsertSignal(s *Signal) error
 	// TakeSignal marks the oldest untaken signal of the name as taken, and returns
 	// it; ErrNotFound for none.

@@ -112,7 +112,7 @@ type SecretWriter interface {
 	// ErrConflict unless the stored version is the one before, or, for version 1, no
 	// version is stored.
 	PutSecret(s *Secret) error
-	// RevokeSecret deletes the value and sets revoked_at to Now. It is ErrConflict if
+	// RevokeSecret deletes the value and sets revoked_at to Now. It returns ErrConflict if
 	// the secret is revoked already.
 	RevokeSecret(name, by string) error
 	// UseSecret sets last_used_at, unless the stored time is later.

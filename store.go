@@ -171,11 +171,11 @@ type ActionWriter interface {
 	// approval past its expiry is still requested until it is swept.
 	LockAction(id string) (*Action, error)
 	// InsertAction stores an action, in one of the states that the transition table
-	// has for a new one, and its approval, if any. A known idempotency key or id is
-	// ErrConflict; a reference to a missing row is ErrNotFound.
+	// has for a new one, and its approval, if any. A known idempotency key or id
+	// fails with ErrConflict, a reference to a missing row with ErrNotFound.
 	InsertAction(a *Action) error
 	// MoveAction applies a guarded transition. A move outside the transition table
-	// is ErrConflict.
+	// fails with ErrConflict.
 	MoveAction(m ActionMove) error
 	// MoveApproval moves an approval from requested to another state.
 	MoveApproval(approvalID string, to ApprovalStatus) error
@@ -318,7 +318,7 @@ type IdentityWriter interface {
 	// end of the transaction.
 	LockFirstPrincipal() error
 	UpdatePrincipal(p *Principal) error
-	// InsertGroup stores a group without members; a known name is ErrConflict.
+	// InsertGroup stores a group without members; a known name fails with ErrConflict.
 	// DeleteGroup does not change the principals.
 	InsertGroup(g *Group) error
 	DeleteGroup(name string) error
@@ -371,7 +371,7 @@ type SessionWriter interface {
 	RevokeSessions(principalID, credential string) ([]string, error)
 	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error
-	// UseSetupLink sets used_at of an unused link to Now; a used one is ErrConflict.
+	// UseSetupLink sets used_at of an unused link to Now; a used one fails with ErrConflict.
 	UseSetupLink(id string) error
 	InsertIdentity(i *ExternalIdentity) error
 	DeleteIdentity(issuer, subject string) error
@@ -381,7 +381,7 @@ type SessionWriter interface {
 	UsePasskey(id string, credential []byte, signCount, from uint32) error
 	DeletePasskey(id string) error
 	InsertStepUp(u *StepUp) error
-	// UseStepUp sets used_at of an unused step-up to Now; a used one is ErrConflict.
+	// UseStepUp sets used_at of an unused step-up to Now; a used one fails with ErrConflict.
 	UseStepUp(id string) error
 }
 
@@ -422,7 +422,7 @@ type LogReader interface {
 	// LogSize returns the number of numbered entries.
 	LogSize() (int64, error)
 	// LogHashes returns stored tree hashes by their storage index (see
-	// golang.org/x/mod/sumdb/tlog.StoredHashIndex). A missing hash is ErrNotFound.
+	// golang.org/x/mod/sumdb/tlog.StoredHashIndex). A missing hash fails with ErrNotFound.
 	LogHashes(indexes []int64) ([]Hash, error)
 }
 

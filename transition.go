@@ -44,9 +44,6 @@ var (
 // state before creation.
 func (s Status) CanMove(to Status) bool { return slices.Contains(actionMoves[s], to) }
 
-// Absorbing reports whether no transition leads out of s.
-func (s Status) Absorbing() bool { return s != "" && len(actionMoves[s]) == 0 }
-
 // CanMove reports whether the table has the transition.
 func (s ApprovalStatus) CanMove(to ApprovalStatus) bool { return slices.Contains(approvalMoves[s], to) }
 

@@ -26,7 +26,7 @@ func segment(id string) string {
 // Propose proposes a change. replayed is true if the server already has an action with the
 // proposal's idempotency_key and content.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
-	a, got, err := posted[gatehouse.Action](ctx, c, true, actions, p)
+	a, got, err := posted[gatehouse.Action](ctx, c, actions, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
 }
 

@@ -165,10 +165,10 @@ func post[T any](ctx context.Context, c *Client, once bool, path string, body an
 	return read[T](ctx, c, request{method: http.MethodPost, path: path, body: body, once: once})
 }
 
-// posted is post that also returns the status, and whether the answer was replayed.
-func posted[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, answer, error) {
+// posted is post with an Idempotency-Key, and also returns the status and whether the answer was replayed.
+func posted[T any](ctx context.Context, c *Client, path string, body any) (*T, answer, error) {
 	out := new(T)
-	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: once})
+	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: true})
 	if err != nil {
 		return nil, a, err
 	}

@@ -48,7 +48,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 		if errors.As(err, &e) && !e.Code.Retryable() {
 			return err
 		}
-		if err := sleep(ctx, min(c.retry.base<<min(try, 16), maxPause)); err != nil {
+		if err := sleep(ctx, c.retry.backoff(try)); err != nil {
 			return err
 		}
 	}
@@ -161,7 +161,7 @@ func (c *Client) WaitDecision(ctx context.Context, id string) (*gatehouse.Action
 		default:
 			return nil, err
 		}
-		if err := sleep(ctx, min(c.retry.base<<min(try, 16), maxPause)); err != nil {
+		if err := sleep(ctx, c.retry.backoff(try)); err != nil {
 			return nil, err
 		}
 	}

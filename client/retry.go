@@ -26,12 +26,15 @@ type retryPolicy struct {
 // for.
 const maxPause = 5 * time.Second
 
+// backoff doubles the pause with each try.
+func (p retryPolicy) backoff(try int) time.Duration { return min(p.base<<min(try, 16), maxPause) }
+
 // next decides whether to try again after an error, and after which pause.
 func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	if try >= p.max {
 		return 0, false
 	}
-	pause := min(p.base<<min(try, 16), maxPause)
+	pause := p.backoff(try)
 	// Half of the pause is random, so that clients do not return at the same time.
 	if pause > 1 {
 		pause = pause/2 + rand.N(pause/2+1)

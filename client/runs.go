@@ -58,7 +58,7 @@ func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gate
 func (c *Client) StartRun(
 	ctx context.Context, name string, r gatehouse.NewRun,
 ) (out *gatehouse.Run, replayed bool, err error) {
-	out, a, err := posted[gatehouse.Run](ctx, c, true, workflow(name, "/runs"), r)
+	out, a, err := posted[gatehouse.Run](ctx, c, workflow(name, "/runs"), r)
 	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
 }
 

@@ -62,7 +62,7 @@ type Repository struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for merge, dispatch, release and deletions.
+	// Floor is the minimum level; 4 by default for merge, dispatch, release and deletions.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -43,7 +43,7 @@ func readPath(call connector.Call) string {
 func (c *Connector) get(
 	ctx context.Context, path string, query url.Values,
 ) (doc gatehouse.JSON, there bool, failed *connector.Error) {
-	a, failed := c.api.Ask(ctx, http.MethodGet, path, query, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, path, query)
 	switch {
 	case failed != nil:
 		return "", false, failed

@@ -62,7 +62,7 @@ func (c *Connector) look(
 		return a, doc, true, nil
 	case a.Status < 200 || a.Status > 299:
 		return nil, document{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Says(doc.json),
+			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc.json),
 			RetryAfter: rest.RetryAfter(a.Header),
 		}
 	case doc.json == "" && needed:

@@ -206,7 +206,7 @@ type Operation struct {
 	Preview *Preview `yaml:"preview" json:",omitempty"`
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the least level; 4 by default for DELETE, 5 with entity_refs.
+	// Floor is the minimum level; 4 by default for DELETE, 5 with entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels; beside Floor they only raise it.
 	Fields connector.FieldLevels `yaml:"fields"`

@@ -34,7 +34,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	doc := document{a.JSON()}
 	res.ResponseMetadata = a.Metadata(doc.json)
 	if failure := op.classify(call, a, doc, again); failure != nil {
-		failure.Says = a.Says(doc.json)
+		failure.Says = a.Text(doc.json)
 		if c.oauth1 != nil && failure.Code == "http_401" {
 			a.ClockSkew(failure)
 		}

@@ -83,7 +83,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 		if e == nil || e.Kind == connector.Ambiguous {
 			e = &connector.Error{Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe()}
 		}
-		e.Says = a.Says(a.JSON())
+		e.Says = a.Text(a.JSON())
 		return connector.PreviewOf(e)
 	}
 	doc := document{a.JSON()}

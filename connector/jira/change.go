@@ -30,7 +30,7 @@ func (c *Connector) send(
 		return res, doc, a.Failure()
 	case want != http.StatusNoContent && !doc.IsObject():
 		return res, doc, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
 		}
 	}
 	return res, doc, nil
@@ -146,7 +146,7 @@ func (c *Connector) transition(ctx context.Context, call connector.Call) (connec
 
 // leading finds the transition from the issue's present status to another one.
 func (c *Connector) leading(ctx context.Context, key, status string) (string, *connector.Error) {
-	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key, "transitions"), nil, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key, "transitions"), nil)
 	if failed != nil {
 		return "", rest.NothingSent(failed)
 	}
@@ -232,7 +232,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 		"jql":    {`project = "` + call.Target.EntityRef + `" AND labels = "` + label + `"`},
 		"fields": {strings.Join(append(names(call), "labels"), ",")}, "maxResults": {"5"},
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/search/jql", query, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/search/jql", query)
 	if failed != nil {
 		return issue{}, false, failed
 	}
@@ -244,7 +244,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	if !ok || err != nil {
 		return issue{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list of issues",
-			Says: a.Says(a.JSON()),
+			Says: a.Text(a.JSON()),
 		}
 	}
 	for _, e := range elements {

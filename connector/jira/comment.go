@@ -56,7 +56,7 @@ func (c *Connector) commented(ctx context.Context, call connector.Call) (string,
 			"orderBy": {"-created"}, "expand": {"properties"},
 			"maxResults": {"100"}, "startAt": {strconv.Itoa(100 * page)},
 		}
-		a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(call.Target.EntityRef, "comment"), query, "")
+		a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(call.Target.EntityRef, "comment"), query)
 		if failed != nil {
 			return "", false, failed
 		}

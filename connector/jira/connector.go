@@ -81,7 +81,7 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 // Probe reads each project.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(c.projects)) {
-		a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/project/"+url.PathEscape(key), nil, "")
+		a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/project/"+url.PathEscape(key), nil)
 		switch {
 		case failed != nil:
 			return errors.New(failed.Detail)

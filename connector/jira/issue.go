@@ -42,7 +42,7 @@ func (c *Connector) read(
 	ctx context.Context, key string, fields []string,
 ) (i issue, gone bool, failed *connector.Error) {
 	query := url.Values{"fields": {strings.Join(fields, ",")}}
-	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, issuePath(key), query)
 	switch {
 	case failed != nil:
 		return i, false, failed
@@ -55,7 +55,7 @@ func (c *Connector) read(
 	if !ok || i.key != key {
 		return i, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the issue " + gatehouse.Quote(key) +
-				": it was moved, or the answer is incomplete", Says: a.Says(a.JSON()),
+				": it was moved, or the answer is incomplete", Says: a.Text(a.JSON()),
 		}
 	}
 	return i, false, nil

@@ -185,7 +185,7 @@ func (c *Connector) send(ctx context.Context, w write) (connector.Result, gateho
 		return res, doc, outcome(a)
 	case !doc.IsObject():
 		return res, doc, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
 		}
 	}
 	return res, doc, nil

@@ -129,7 +129,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.resources)) {
 		r := c.resources[name]
 		root, _, plural := r.root(name)
-		a, failed := c.api.Ask(ctx, http.MethodGet, root, nil, "")
+		a, failed := c.api.Ask(ctx, http.MethodGet, root, nil)
 		switch {
 		case failed != nil:
 			return errors.New(failed.Detail)

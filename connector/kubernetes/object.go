@@ -36,7 +36,7 @@ func (c *Connector) read(
 	if call.Operation == opScale {
 		path = p.path("scale")
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, path, nil, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, path, nil)
 	switch {
 	case failed != nil:
 		return o, "", failed
@@ -49,7 +49,7 @@ func (c *Connector) read(
 	if !ok || rest.Text(get(o.doc, "metadata"), "name") != p.name {
 		return o, "", &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the object, or larger than 1 MiB",
-			Says: a.Says(a.JSON()),
+			Says: a.Text(a.JSON()),
 		}
 	}
 	return o, "", nil

@@ -37,7 +37,7 @@ type Config struct {
 type Tool struct {
 	// Class is A (harmless to repeat) or C, the default.
 	Class connector.Class `yaml:"class"`
-	// Floor is the least level of the tool, 1 to 5.
+	// Floor is the minimum level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Amounts are the fields that hold money; known by their names by default.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`

@@ -81,7 +81,7 @@ type Operation struct {
 	// Via is rest or restlet; restlet by default, if there is one, but rest where only rest makes a
 	// create idempotent.
 	Via string `yaml:"via"`
-	// Floor is the least level; 4 by default for create, 5 for bulk_update.
+	// Floor is the minimum level; 4 by default for create, 5 for bulk_update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -71,7 +71,7 @@ func (x *exchange) refusal(ofScript bool) *connector.Error {
 func (x *exchange) refused(ofScript bool) *connector.Error {
 	a := x.answer
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(x.doc),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Text(x.doc),
 		RetryAfter: rest.RetryAfter(a.Header),
 	}
 	code := errorCode(x.doc)

@@ -40,7 +40,7 @@ func (c *Connector) callRESTlet(
 // judge reads what a RESTlet reports beside the status 200; nil if it has saved.
 func (c *Connector) judge(x *exchange) *connector.Error {
 	e := &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read",
-		Says: x.answer.Says(x.doc)}
+		Says: x.answer.Text(x.doc)}
 	if !x.doc.IsObject() {
 		return e
 	}

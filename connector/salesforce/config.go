@@ -60,7 +60,7 @@ type Object struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for create and delete.
+	// Floor is the minimum level; 4 by default for create and delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

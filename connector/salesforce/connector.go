@@ -87,7 +87,7 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 // Probe reads the permissions for each object, and whether its key field is unique.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
-		a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name), nil, "")
+		a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name), nil)
 		switch {
 		case failed != nil:
 			return errors.New(failed.Detail)
@@ -112,7 +112,7 @@ func (c *Connector) probeKey(ctx context.Context, name string) error {
 	if _, seen := c.unique.Load(name); seen || key == "" {
 		return nil
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name, "describe"), nil, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name, "describe"), nil)
 	switch {
 	case failed != nil:
 		return errors.New(failed.Detail)

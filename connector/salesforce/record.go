@@ -44,7 +44,7 @@ func (c *Connector) names(call connector.Call) []string {
 func (c *Connector) read(
 	ctx context.Context, fields []string, parts ...string,
 ) (r record, gone, deleted bool, failed *connector.Error) {
-	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}}, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, c.path(parts...), url.Values{"fields": {strings.Join(fields, ",")}})
 	switch {
 	case failed != nil:
 		return r, false, false, failed
@@ -58,7 +58,7 @@ func (c *Connector) read(
 		return r, false, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed",
 			Detail: "the answer is not a record with a time of its last change",
-			Says:   a.Says(a.JSON()),
+			Says:   a.Text(a.JSON()),
 		}
 	}
 	// Salesforce accepts a field's name in any case, but people and ceilings compare names exactly.

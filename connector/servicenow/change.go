@@ -46,7 +46,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	after := record{result}
 	res.ExternalID = after.externalID()
 	if failed := notAsApproved(call, before, after); failed != nil {
-		failed.Says = a.Says(a.JSON())
+		failed.Says = a.Text(a.JSON())
 		return res, failed
 	}
 	res.Reversal = undo(call, before, after)

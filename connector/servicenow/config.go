@@ -68,7 +68,7 @@ type Table struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for create.
+	// Floor is the minimum level; 4 by default for create.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

@@ -113,7 +113,7 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(c.tables)) {
 		query := url.Values{"sysparm_limit": {"1"}, "sysparm_fields": {"sys_id"}}
-		a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), query, "")
+		a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), query)
 		switch {
 		case failed != nil:
 			return errors.New(failed.Detail)

@@ -34,7 +34,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	made = record{result}
 	res.ExternalID = made.externalID()
 	if failed := notAsApproved(call, record{}, made); failed != nil {
-		failed.Says = a.Says(a.JSON())
+		failed.Says = a.Text(a.JSON())
 		return res, failed
 	}
 	return res, nil

@@ -48,7 +48,7 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 		return res, nil
 	}
 	return res, &connector.Error{
-		Code: "not_confirmed", Says: a.Says(a.JSON()),
+		Code: "not_confirmed", Says: a.Text(a.JSON()),
 		Detail: "the journal does not show the note: it was dropped, or this user may not read sys_journal_field",
 	}
 }

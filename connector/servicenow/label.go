@@ -71,7 +71,7 @@ func labelled(call connector.Call, a *rest.Answer, id string) *connector.Error {
 	if r := (record{result}); !isEntry(r, call, id) {
 		return &connector.Error{
 			Code: "not_as_approved",
-			Says: a.Says(a.JSON()),
+			Says: a.Text(a.JSON()),
 			Detail: "the instance has made an entry of another label or record: " +
 				"this user may not write all fields of label_entry",
 		}

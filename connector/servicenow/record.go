@@ -96,7 +96,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	if changesRecord(call.Operation) {
 		fields = append(fields, connector.Fields(call.ProposedChange)...)
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...), "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...))
 	if failed != nil {
 		return record{}, false, failed
 	}
@@ -114,7 +114,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	r = record{result}
 	if !r.is("sys_id", call.Target.EntityRef) {
 		return record{}, false, &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the record", Says: a.Says(a.JSON()),
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the record", Says: a.Text(a.JSON()),
 		}
 	}
 	return r, false, nil
@@ -125,7 +125,7 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	params := shows(fields...)
 	params.Set("sysparm_query", query)
 	params.Set("sysparm_limit", "20")
-	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params)
 	if failed != nil {
 		return nil, failed
 	}
@@ -137,7 +137,7 @@ func (c *Connector) find(ctx context.Context, table, query string, fields ...str
 	if err != nil {
 		return nil, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not a list",
-			Says: a.Says(a.JSON()),
+			Says: a.Text(a.JSON()),
 		}
 	}
 	records := make([]record, len(elements))
@@ -161,7 +161,7 @@ func resultOf(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 		}
 	case !ok:
 		return "", &connector.Error{
-			Code: "no_result", Detail: a.Describe() + ", but without a result", Says: a.Says(a.JSON()),
+			Code: "no_result", Detail: a.Describe() + ", but without a result", Says: a.Text(a.JSON()),
 		}
 	}
 	return result, nil

@@ -41,7 +41,7 @@ type Channel struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for delete.
+	// Floor is the minimum level; 4 by default for delete.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

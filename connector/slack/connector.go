@@ -85,7 +85,7 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 
 // Probe asks for the token's owner.
 func (c *Connector) Probe(ctx context.Context) error {
-	a, failed := c.api.Ask(ctx, http.MethodPost, "/auth.test", nil, "")
+	a, failed := c.api.Ask(ctx, http.MethodPost, "/auth.test", nil)
 	if failed == nil {
 		_, failed = said(a)
 	}

@@ -100,7 +100,7 @@ func (c *Connector) posted(ctx context.Context, call connector.Call) (m message,
 func (c *Connector) list(
 	ctx context.Context, method string, query url.Values,
 ) (found []message, next string, failed *connector.Error) {
-	a, failed := c.api.Ask(ctx, http.MethodGet, method, query, "")
+	a, failed := c.api.Ask(ctx, http.MethodGet, method, query)
 	if failed != nil {
 		return nil, "", failed
 	}
@@ -118,7 +118,7 @@ func (c *Connector) list(
 			Kind:   connector.Transient,
 			Code:   "check_failed",
 			Detail: "the answer has no messages",
-			Says:   a.Says(a.JSON()),
+			Says:   a.Text(a.JSON()),
 		}
 	}
 	for _, e := range elements {

@@ -53,7 +53,7 @@ func said(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 		return doc, nil
 	}
 	e := &connector.Error{
-		Code: "no_answer", Detail: "the answer does not come from Slack's Web API", Says: a.Says(doc),
+		Code: "no_answer", Detail: "the answer does not come from Slack's Web API", Says: a.Text(doc),
 	}
 	code, has := rest.TextOf(doc, "error")
 	if ok != "false" || !has || !gatehouse.ValidName(code) {

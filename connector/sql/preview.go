@@ -12,11 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// The limits of the statements of a preview: they bound how long a preview's locks delay others.
-const (
-	previewLock = 500 * time.Millisecond
-	previewTime = 2 * time.Second
-)
+// previewTime limits a preview: its locks delay others no longer.
+const previewTime = 2 * time.Second
 
 var _ connector.Previewer = (*Connector)(nil)
 

@@ -57,7 +57,6 @@ func (e *schemaError) Error() string { return e.detail }
 // querier can read: a pool or one connection.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
 // table returns an entity's table. It reads the catalogue on first use or if fresh is set. The

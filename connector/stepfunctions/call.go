@@ -112,7 +112,7 @@ var meanings = map[string]struct {
 func (x *exchange) refusal() *connector.Error {
 	a, name := x.answer, errorName(x.doc)
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(x.doc),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Text(x.doc),
 		RetryAfter: rest.RetryAfter(a.Header),
 	}
 	if name != "" {

@@ -46,12 +46,12 @@ type Credentials struct {
 type StateMachine struct {
 	// Input is a JSON Schema for the input of start_execution.
 	Input map[string]any `yaml:"input"`
-	// Floor is the least level of start_execution; 3 by default.
+	// Floor is the minimum level of start_execution; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 3 by default.
+	// Floor is the minimum level; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -85,7 +85,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 		if res.ExternalID = rest.Text(x.doc, "executionArn"); res.ExternalID == "" {
 			return res, &connector.Error{
 				Code: "answer_unreadable", Detail: x.answer.Describe() + ", with nothing that can be read",
-				Says: x.answer.Says(x.doc),
+				Says: x.answer.Text(x.doc),
 			}
 		}
 		return res, nil
@@ -174,12 +174,12 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 		return res, nil
 	case failure == nil && call.Attempt <= 1:
 		return res, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Says: x.answer.Says(x.doc),
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Says: x.answer.Text(x.doc),
 			Detail: "the task does not wait any more: its time was over, or somebody else has answered it",
 		}
 	}
 	return res, &connector.Error{
-		Code: codeClosed, Says: x.answer.Says(x.doc),
+		Code: codeClosed, Says: x.answer.Text(x.doc),
 		Detail: "the task does not wait any more, and the history does not show " +
 			"whether an earlier attempt has answered it",
 	}

@@ -36,6 +36,6 @@ type Config struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the least level; 4 by default for money and for canceling a subscription.
+	// Floor is the minimum level; 4 by default for money and for canceling a subscription.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }

@@ -93,7 +93,7 @@ func (c *Connector) send(ctx context.Context, op *operation, call connector.Call
 	if !doc.IsObject() {
 		res.ResponseMetadata = a.Metadata(doc)
 		return res, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Says(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
 		}
 	}
 	res.ResponseMetadata = a.Metadata(shown(doc))
@@ -172,7 +172,7 @@ func refusal(a *rest.Answer, doc gatehouse.JSON) *connector.Error {
 	inner, _ := doc.Get("error")
 	kind, code := member(inner, "type"), member(inner, "code")
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(doc),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Text(doc),
 		RetryAfter: rest.RetryAfter(a.Header),
 	}
 	if code != "" {

@@ -32,7 +32,7 @@ func (c *Connector) owned(ctx context.Context) *connector.Error {
 		return wrong("the key may not read its account, so it is not known to be of the account %s", c.cfg.KeyAccount)
 	case a.Status != http.StatusOK || !accountForm.MatchString(id):
 		return &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Says(doc),
+			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc),
 			RetryAfter: rest.RetryAfter(a.Header),
 		}
 	case id != c.cfg.KeyAccount:

@@ -52,7 +52,7 @@ func (c *Connector) get(ctx context.Context, path string, query url.Values) (gat
 		return "", nil
 	case a.Status != http.StatusOK || !doc.IsObject():
 		return "", &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Says(doc),
+			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc),
 			RetryAfter: rest.RetryAfter(a.Header),
 		}
 	}

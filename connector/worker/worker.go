@@ -31,7 +31,7 @@ type Config struct {
 type Operation struct {
 	// Class is A, B or C, the default.
 	Class connector.Class `yaml:"class" form:"first"`
-	// Floor is the least level; 4 by default with delete in the name, 5 with bulk or
+	// Floor is the minimum level; 4 by default with delete in the name, 5 with bulk or
 	// entity_refs.
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels, for actions on one entity.

@@ -96,13 +96,13 @@ func (c *liteClaims) write(id string) error {
 	if err := execStmt(c.push, "psh_"+id, "default", id, now); err != nil {
 		return err
 	}
-	return execStmt(c.event, "default", bareEvent("hitl.approved", id))
+	return execStmt(c.event, "default", approvedEvent(id))
 }
 
 var bareDigest = "sha256:" + strings.Repeat("0", 64)
 
-func bareEvent(kind, id string) string {
-	return `{"type":"` + kind + `","subject":"` + id + `","actor":"ana","digest":"` + bareDigest + `"}`
+func approvedEvent(id string) string {
+	return `{"type":"hitl.approved","subject":"` + id + `","actor":"ana","digest":"` + bareDigest + `"}`
 }
 
 func (c *liteClaims) single(id string) error { return c.db.whole(func() error { return c.write(id) }) }

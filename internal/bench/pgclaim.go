@@ -80,13 +80,13 @@ func (c *pgClaims) claimMany(list iter.Seq[string]) error {
 	ids := slices.Collect(list)
 	events := make([]string, len(ids))
 	for i, id := range ids {
-		events[i] = bareEvent("hitl.approved", id)
+		events[i] = approvedEvent(id)
 	}
 	return execPG(c.pool, len(ids), pgClaimMany, ids, events, time.Now().UnixMicro())
 }
 
 func (c *pgClaims) claim(id string) error {
-	return execPG(c.pool, 1, pgClaim, "default", id, time.Now().UnixMicro(), bareEvent("hitl.approved", id))
+	return execPG(c.pool, 1, pgClaim, "default", id, time.Now().UnixMicro(), approvedEvent(id))
 }
 
 func (c *pgClaims) single(id string) error { return c.claim(id) }

@@ -70,12 +70,13 @@ func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
 }
 
 // fillLines stores n runs of the workflow "line" and, the first time, the workflow.
-func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps, n int) error {
+func fillLines(ctx context.Context, store gatehouse.Store, n int) error {
+	const tenant = gatehouse.DefaultTenant
 	err := store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 		if _, err := tx.FindWorkflow(lineName, 0); err == nil {
 			return nil
 		}
-		return insertWorkflow(tx, tenant, lineName, lineSource(steps))
+		return insertWorkflow(tx, tenant, lineName, lineSource(lineSteps))
 	})
 	return inBatches(n, func(size int) error {
 		if err != nil {
@@ -83,7 +84,7 @@ func fillLines(ctx context.Context, store gatehouse.Store, tenant string, steps,
 		}
 		return store.Update(ctx, tenant, func(tx gatehouse.Tx) error {
 			for range size {
-				if err := begin(tx, lineRun(tenant, steps, tx.Now())); err != nil {
+				if err := begin(tx, lineRun(tenant, lineSteps, tx.Now())); err != nil {
 					return err
 				}
 			}

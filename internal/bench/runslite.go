@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
@@ -63,7 +62,7 @@ func (b *liteSteps) Store(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(fillLines(ctx, s, gatehouse.DefaultTenant, lineSteps, n/lineSteps), s.Close())
+	return errors.Join(fillLines(ctx, s, n/lineSteps), s.Close())
 }
 
 func (b *liteSteps) lease(n int) (list []leased, err error) {

@@ -10,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
@@ -62,7 +61,7 @@ func (b *pgSteps) Store(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(fillLines(ctx, s, gatehouse.DefaultTenant, lineSteps, n/lineSteps), s.Close())
+	return errors.Join(fillLines(ctx, s, n/lineSteps), s.Close())
 }
 
 func (b *pgSteps) lease(ctx context.Context, n int) ([]leased, error) {

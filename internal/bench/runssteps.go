@@ -82,7 +82,7 @@ func (r *runner) stepsWith(ctx context.Context, in databases, w *world, e *ends,
 		}
 		for i, way := range ways {
 			runs := guess(ours[i])
-			if err := fillLines(ctx, w.Store, "default", lineSteps, runs); err != nil {
+			if err := fillLines(ctx, w.Store, runs); err != nil {
 				return err
 			}
 			if round == 0 && i == 0 {

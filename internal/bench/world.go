@@ -157,8 +157,8 @@ func proposal(n int) *gatehouse.Proposal {
 
 // pending is the id and digest of an action that waits for its decision.
 type pending struct {
-	id, approval string
-	digest       gatehouse.Digest
+	id     string
+	digest gatehouse.Digest
 }
 
 // fillBatch is the number of actions stored in one transaction of the set-up.
@@ -189,7 +189,7 @@ func (w *world) fill(ctx context.Context, n int) ([]pending, error) {
 			return nil, err
 		}
 		for _, a := range batch {
-			list = append(list, pending{a.ID, a.Approval.ID, a.Digest})
+			list = append(list, pending{a.ID, a.Digest})
 		}
 	}
 	return list, nil

@@ -95,11 +95,11 @@ func changes(a *gatehouse.Action, w walker) []Change {
 	case shape.delete:
 		w.removal(a)
 	case shape.byKey:
-		w.members(nil, a.CurrentState, a.ProposedChange, true)
+		w.members(a.CurrentState, a.ProposedChange, true)
 	case shape.stateByKey:
 		w.common(a)
 	default:
-		w.members(nil, a.CurrentState, a.ProposedChange, false)
+		w.members(a.CurrentState, a.ProposedChange, false)
 	}
 	all := append(w.out, w.context...)
 	if shape.byKey || shape.stateByKey {

@@ -8,8 +8,8 @@ import (
 
 // Preview is a preview in words. Texts from the target are raw: see [Visible].
 type Preview struct {
-	// Says is the result in one line: "1 row would change, as proposed".
-	Says string
+	// Summary is the result in one line: "1 row would change, as proposed".
+	Summary string
 	// Bad is true when the result is not what was proposed.
 	Bad bool
 	// Detail is the reason for the target's refusal, Quote the target's own text, "" for none.
@@ -56,16 +56,16 @@ func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out P
 	}
 	switch f := p.Failure; {
 	case f != nil:
-		out.Says, out.Bad, out.Detail, out.Quote = connector+" would refuse this", true, f.Detail, f.TargetSays
+		out.Summary, out.Bad, out.Detail, out.Quote = connector+" would refuse this", true, f.Detail, f.TargetSays
 		if strings.Contains(f.Detail, f.TargetSays) {
 			out.Quote = ""
 		}
 	case p.Differs:
-		out.Says, out.Bad = previewRows(p)+", but not as proposed", true
+		out.Summary, out.Bad = previewRows(p)+", but not as proposed", true
 	case also > 0:
-		out.Says, out.Bad = previewRows(p)+", with "+counted(also, "field")+" that the proposal does not name", true
+		out.Summary, out.Bad = previewRows(p)+", with "+counted(also, "field")+" that the proposal does not name", true
 	default:
-		out.Says = previewRows(p) + ", as proposed"
+		out.Summary = previewRows(p) + ", as proposed"
 	}
 	switch u := p.Undo; {
 	case p.Failure != nil:

@@ -28,8 +28,8 @@ func TestDescribePreview(t *testing.T) {
 		},
 	} {
 		got, ok := card.DescribePreview("shop", &p, "")
-		if !ok || got.Says+"|"+got.Undo != want {
-			t.Errorf("%q, want %q", got.Says+"|"+got.Undo, want)
+		if !ok || got.Summary+"|"+got.Undo != want {
+			t.Errorf("%q, want %q", got.Summary+"|"+got.Undo, want)
 		}
 		if len(got.Fields) == 1 && got.Fields[0].Name != "a/b/c" {
 			t.Errorf("the field is %q", got.Fields[0].Name)

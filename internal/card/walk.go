@@ -17,8 +17,8 @@ type walker struct {
 // members compares the members of two objects. Members that the second does not
 // name are context. With perKey the members are records, and the same holds within
 // each record.
-func (w *walker) members(at []string, before, after gatehouse.JSON, perKey bool) {
-	w.merge(at, before, after, func(steps []string, x, y gatehouse.JSON) {
+func (w *walker) members(before, after gatehouse.JSON, perKey bool) {
+	w.merge(nil, before, after, func(steps []string, x, y gatehouse.JSON) {
 		switch {
 		case y == "":
 			w.keep(steps, x)

@@ -106,7 +106,7 @@ is written ~{secret: NAME}~, for an entry of ~secrets~. The keys of a connector 
   Not for worker and mcp.
 - ~allow_private~ boolean: permits an address inside the network, and plain HTTP except for kubernetes. Also of
   models, channels and ~callbacks.step_functions~.
-- ~floor~ number, levels: an operation's least level, 1 to 5; 3 unless its line below says otherwise.
+- ~floor~ number, levels: an operation's minimum level, 1 to 5; 3 unless its line below says otherwise.
 - ~amounts~ list: [what holds money](connectors.md#amounts-of-money); known by its name by default.
 
 At the top of the file:
@@ -248,7 +248,7 @@ func (r reference) keys(prefix, name string) {
 		default:
 			value = " " + value
 		}
-		text = strings.TrimPrefix(text, "The least level; ") // the introduction says what a floor is
+		text = strings.TrimPrefix(text, "The minimum level; ") // the introduction says what a floor is
 		if kind == "" {
 			id := top + value + text
 			if place := r.said[id]; place != "" {

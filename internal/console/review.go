@@ -93,7 +93,7 @@ func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
 	if err != nil {
 		return v.reviewFailed(err)
 	}
-	p.reports = p.open.Known != "" && v.r.Method == http.MethodGet && !v.prefetched()
+	p.reports = p.open.Recognized != "" && v.r.Method == http.MethodGet && !v.prefetched()
 	return v.showReview(p)
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -47,7 +48,7 @@ func (c *Console) bulkRunsPage(v *view) error {
 	if len(ids) > gatehouse.MaxLimit {
 		return tooManyRuns()
 	}
-	b := &bulkRuns{back: readReturn(v.query("return"), "/runs")}
+	b := &bulkRuns{back: localPath(cmp.Or(v.query("return"), "/runs"))}
 	for _, id := range ids {
 		r, err := c.cfg.Runs.FindRun(v.ctx, id)
 		switch {
@@ -72,7 +73,7 @@ func (c *Console) doBulkRuns(v *view) error {
 		return err
 	}
 	ids, reason := v.r.PostForm["pick"], strings.TrimSpace(v.form("reason"))
-	b := &bulkRuns{back: readReturn(v.form("return"), "/runs"), done: v.form("do")}
+	b := &bulkRuns{back: localPath(cmp.Or(v.form("return"), "/runs")), done: v.form("do")}
 	switch {
 	case len(ids) > gatehouse.MaxLimit:
 		return tooManyRuns()
@@ -103,14 +104,6 @@ func (c *Console) doBulkRuns(v *view) error {
 
 func tooManyRuns() error {
 	return gatehouse.E(gatehouse.CodeInvalid, "at most %d runs at once", gatehouse.MaxLimit)
-}
-
-// readReturn returns the path on this site to go back to: otherwise if path is empty.
-func readReturn(path, otherwise string) string {
-	if path == "" {
-		return otherwise
-	}
-	return localPath(path)
 }
 
 // resultTitle summarizes the results.

@@ -55,9 +55,6 @@ const (
 	creditCount       = 50
 )
 
-// LedgerRows is the number of rows in a new ledger.
-const LedgerRows = itemCount + customerCount + orderCount + refundCount + creditCount + 1
-
 // Open opens an existing ledger.
 func Open(path string) (*sql.DB, error) { return open(path, "rw") }
 

@@ -111,7 +111,7 @@ func checkLinkKey(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}
-	if err != nil || !k.Known(tx.Now()) || k.Tenant != c.Principal.Tenant {
+	if err != nil || !k.Accepted(tx.Now()) || k.Tenant != c.Principal.Tenant {
 		return badToken("the key of this link was revoked")
 	}
 	return nil
@@ -234,12 +234,13 @@ func (g *Gate) knownDevice(tx gatehouse.ReadTx, v *gatehouse.Review, device stri
 	if err == nil {
 		var secret []byte
 		if secret, err = g.ringSecret(k); err != nil || !t.Verify(secret) || k.Tenant != v.Tenant ||
-			!k.Known(tx.Now()) || !tx.Now().Before(t.Expires()) {
+			!k.Accepted(tx.Now()) || !tx.Now().Before(t.Expires()) {
 			return false, nil //nolint:nilerr // a sealed key verifies nothing
 		}
 		var s *gatehouse.Session
 		if s, err = tx.FindSessionByID(id); err == nil {
-			return s.RevokedAt == nil && s.PrincipalID == v.Recipient && t.Says(deviceClaims(s, k.Number, t.Expires())), nil
+			return s.RevokedAt == nil && s.PrincipalID == v.Recipient &&
+				t.HasClaims(deviceClaims(s, k.Number, t.Expires())), nil
 		}
 	}
 	if errors.Is(err, gatehouse.ErrNotFound) {

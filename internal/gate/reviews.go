@@ -192,7 +192,7 @@ func (g *Gate) readReview(
 	if o.Person, err = tx.FindPrincipal(v.Recipient); err != nil {
 		return err
 	}
-	if o.action.Approval == nil || !o.token.Says(claimsOf(v, o.action, o.key.Number)) {
+	if o.action.Approval == nil || !o.token.HasClaims(claimsOf(v, o.action, o.key.Number)) {
 		return badToken("this link is for something else")
 	}
 	other := caller != nil && (caller.Principal.Tenant != v.Tenant || caller.Principal.ID != v.Recipient)
@@ -234,7 +234,7 @@ func (o *openedReview) state(now time.Time, other bool, caller *gatehouse.Caller
 		return gatehouse.ReviewExpired, "Nobody decided in time."
 	case a.Status != gatehouse.StatusPending, a.Approval.RejectsAt != nil:
 		return gatehouse.ReviewDecided, ""
-	case !now.Before(o.token.Expires()), !o.key.Known(now):
+	case !now.Before(o.token.Expires()), !o.key.Accepted(now):
 		return gatehouse.ReviewExpired, "The link is too old. The approval still waits in Gatehouse."
 	}
 	return gatehouse.ReviewPending, ""
@@ -243,11 +243,11 @@ func (o *openedReview) state(now time.Time, other bool, caller *gatehouse.Caller
 // recognize determines whether the caller or the device belongs to the recipient.
 func (g *Gate) recognize(tx gatehouse.ReadTx, o *openedReview, caller *gatehouse.Caller, device string) error {
 	if caller != nil {
-		o.Known = gatehouse.ProofSession
+		o.Recognized = gatehouse.ProofSession
 	} else if device != "" {
 		known, err := g.knownDevice(tx, &o.Review, device)
 		if known {
-			o.Known = gatehouse.ProofDevice
+			o.Recognized = gatehouse.ProofDevice
 		}
 		return err
 	}
@@ -257,14 +257,14 @@ func (g *Gate) recognize(tx gatehouse.ReadTx, o *openedReview, caller *gatehouse
 // proofs lists the accepted proofs, and which of them the caller has given.
 func (g *Gate) proofs(tx gatehouse.PolicyReader, o *openedReview) error {
 	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
-	if o.Known == gatehouse.ProofSession {
-		o.Proven = o.Known
+	if o.Recognized == gatehouse.ProofSession {
+		o.Proven = o.Recognized
 	}
 	level, err := g.linkLevel(tx, o.action)
 	if err != nil || o.action.RiskLevel > level {
 		return err
 	}
-	o.Proofs, o.Proven = append(o.Proofs, gatehouse.ProofDevice), o.Known
+	o.Proofs, o.Proven = append(o.Proofs, gatehouse.ProofDevice), o.Recognized
 	if o.Tries < gatehouse.MaxCodeTries {
 		o.Proofs = append(o.Proofs, gatehouse.ProofCode)
 	}
@@ -291,7 +291,7 @@ func (g *Gate) ReviewOpened(ctx context.Context, id, token, device string) error
 	if err != nil {
 		return err
 	}
-	if o.Known == "" {
+	if o.Recognized == "" {
 		return gatehouse.E(gatehouse.CodeSignInRequired, "nobody has signed in as %s in this browser", o.Person.Name)
 	}
 	err = g.Update(ctx, o.Tenant, nil, func(tx gatehouse.Tx) error {
@@ -300,7 +300,7 @@ func (g *Gate) ReviewOpened(ctx context.Context, id, token, device string) error
 		}
 		return tx.AppendLeaf(&gatehouse.Leaf{
 			Tenant: o.Tenant, Type: "review.opened", Subject: id, ActionID: o.ActionID, Actor: o.Recipient,
-			Digest: o.action.Digest, Data: usecase.Object(map[string]any{"proof": string(o.Known)}),
+			Digest: o.action.Digest, Data: usecase.Object(map[string]any{"proof": string(o.Recognized)}),
 		})
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {

@@ -66,7 +66,7 @@ func (g *Gate) verifyUnsubscribe(
 	}
 	person, channel = parts[1], parts[2]
 	secret, err := g.ringSecret(k)
-	if err != nil || !t.Verify(secret) || !t.Says(unsubscribeClaims(k, person, channel)) {
+	if err != nil || !t.Verify(secret) || !t.HasClaims(unsubscribeClaims(k, person, channel)) {
 		return nil, "", "", wrong
 	}
 	err = g.Store.View(ctx, k.Tenant, func(tx gatehouse.ReadTx) error {
@@ -76,7 +76,7 @@ func (g *Gate) verifyUnsubscribe(
 			return err
 		case fresh.StateAt(tx.Now()) == gatehouse.RingKeyRevoked:
 			return badToken("an administrator has revoked the key of this link")
-		case !tx.Now().Before(t.Expires()), !fresh.Known(tx.Now()):
+		case !tx.Now().Before(t.Expires()), !fresh.Accepted(tx.Now()):
 			return gatehouse.E(gatehouse.CodeLinkExpired,
 				"the link is too old: sign in, and open Settings, Notifications")
 		}

@@ -172,7 +172,7 @@ func leave(tx gatehouse.Tx, r *gatehouse.Run) error {
 					Model: "m", InputTokens: 9, OutputTokens: 2, Cost: "0.000015", Currency: "USD", At: now})
 		},
 		func() error {
-			if err := tx.InsertHand(r.ID, "prn_ana"); err != nil {
+			if err := tx.InsertRunContributor(r.ID, "prn_ana"); err != nil {
 				return err
 			}
 			return tx.InsertSignal(

@@ -166,9 +166,9 @@ func (t *Token) Expires() time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint32(t.raw[78:82])), 0).UTC()
 }
 
-// Says reports whether the token contains exactly these claims, except for its
+// HasClaims reports whether the token contains exactly these claims, except for its
 // expiry, in constant time.
-func (t *Token) Says(c Claims) bool {
+func (t *Token) HasClaims(c Claims) bool {
 	c.Expires = t.Expires()
 	return subtle.ConstantTimeCompare(c.body(), t.raw[:len(t.raw)-macSize]) == 1
 }

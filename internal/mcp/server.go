@@ -21,7 +21,6 @@ import (
 type Service interface {
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
 	FindAction(ctx context.Context, id string) (*gatehouse.Action, error)
-	WaitAction(ctx context.Context, id string, wait time.Duration, until gatehouse.Until) (*gatehouse.Action, error)
 	WaitAsked(
 		ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
 	) (*gatehouse.Action, error)

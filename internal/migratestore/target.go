@@ -37,7 +37,6 @@ const lockKey = 0x4d4f5645
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
 // connect opens the working connection and takes the lock that allows only one

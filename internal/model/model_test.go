@@ -117,7 +117,7 @@ var (
 		"read: seen", "read: not_found", "cancel: not_found", "revise: not_found",
 		"reverse: not_reversible", "propose: proposed denied", "propose: proposed approved", "sweep: swept",
 		"propose to nobody: proposed denied", "revise to nobody: proposed denied",
-		"dispatch: applied", "dispatch: failed", "dispatch: queued", "trespass: [not_found]",
+		"dispatch: applied", "dispatch: failed", "dispatch: queued", "try as other tenant: [not_found]",
 		"reverse of an archived applied: not_reversible", "decide of an archived applied: already_decided",
 	}
 	rareWords = []string{
@@ -132,7 +132,7 @@ var (
 		"cancel: already_canceled",
 		"propose of an archived applied: duplicate_key", "cancel of an archived applied: too_late",
 		"replay of an archived applied: skipped already_applied",
-		"reverse of an archived reversed: not_reversible", "trespass of an archived applied: [not_found]",
+		"reverse of an archived reversed: not_reversible", "try as other tenant of an archived applied: [not_found]",
 	}
 )
 
@@ -369,9 +369,10 @@ func (m *match) steps() map[string]func(*rapid.T) {
 			m.play("reverse", func() string { return m.model.reverse(a, by) },
 				func(s *side) string { return s.reverse(a.n, by) })
 		},
-		"trespass": func(rt *rapid.T) {
+		"try as other tenant": func(rt *rapid.T) {
 			a := m.action(rt, is(pending))
-			m.play("trespass", func() string { return "[not_found] 0" }, func(s *side) string { return s.trespass(a.n) })
+			m.play("try as other tenant", func() string { return "[not_found] 0" },
+				func(s *side) string { return s.tryAsOtherTenant(a.n) })
 		},
 		"notify": func(*rapid.T) { m.notify() },
 		"":       m.compare,

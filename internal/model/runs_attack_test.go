@@ -16,7 +16,7 @@ import (
 func onRunSides(t *testing.T, test func(t *testing.T, s *runSide, c *clock)) {
 	t.Helper()
 	c := &clock{at: epoch}
-	for _, s := range runGrounds(t, c.now) {
+	for _, s := range openRunSides(t, c.now) {
 		t.Run(s.name, func(t *testing.T) {
 			s.enter(t, "tenant")
 			test(t, s, c)

@@ -82,8 +82,8 @@ func (h *hookedStore) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues
 	return h.Store.UpdateQueues(ctx, fn)
 }
 
-// runGrounds opens both engines; each sequence plays in its own tenant.
-func runGrounds(t *testing.T, now func() time.Time) (sides []*runSide) {
+// openRunSides opens both engines; each sequence plays in its own tenant.
+func openRunSides(t *testing.T, now func() time.Time) (sides []*runSide) {
 	log := slog.New(slog.DiscardHandler)
 	for name := range engines(t) {
 		s := &runSide{t: t, name: name}
@@ -385,8 +385,8 @@ func (s *runSide) retry(run int) string {
 	return s.word(err)
 }
 
-// trespass accesses a run and its steps from another tenant.
-func (s *runSide) trespass(run int) string {
+// tryAsOtherTenant accesses a run and its steps from another tenant.
+func (s *runSide) tryAsOtherTenant(run int) string {
 	id := s.ids[run]
 	first := s.run(run).Steps[0]
 	generation := max(first.Generation, 1) // 0 until the step is leased

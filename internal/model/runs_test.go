@@ -40,7 +40,7 @@ type runLease struct {
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	c := &clock{at: epoch}
-	sides := runGrounds(t, c.now)
+	sides := openRunSides(t, c.now)
 	seen := map[string]int{}
 	n := 0
 	sequence := func(rt *rapid.T) {
@@ -181,9 +181,9 @@ func (m *runMatch) commands() map[string]func(*rapid.T) {
 			n := pickRun(rt)
 			m.all("retry", m.model.retry(m.model.runs[n]), func(s *runSide) string { return s.retry(n) })
 		},
-		"trespass": func(rt *rapid.T) {
+		"try as other tenant": func(rt *rapid.T) {
 			n := pickRun(rt)
-			m.all("trespass", "map[not_found:true] 0", func(s *runSide) string { return s.trespass(n) })
+			m.all("try as other tenant", "map[not_found:true] 0", func(s *runSide) string { return s.tryAsOtherTenant(n) })
 		},
 		"decide":   m.decide,
 		"dispatch": m.dispatch,

@@ -383,8 +383,8 @@ func (s *side) discard(n int) string {
 	return r.Result
 }
 
-// trespass tries everything on an action from another tenant.
-func (s *side) trespass(n int) string {
+// tryAsOtherTenant tries everything on an action from another tenant.
+func (s *side) tryAsOtherTenant(n int) string {
 	a := s.find(n)
 	_, found := s.gate.FindAction(s.other, a.ID)
 	_, decided := s.gate.Decide(s.other, a.ID, gatehouse.Decision{Decision: gatehouse.Reject})

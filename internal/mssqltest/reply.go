@@ -67,7 +67,6 @@ func (r *reply) transaction(kind byte, id uint64) {
 }
 
 const (
-	doneMore      = 0x01
 	doneError     = 0x02
 	doneCount     = 0x10
 	doneAttention = 0x20

@@ -12,7 +12,6 @@ import (
 
 // The types of packets ([MS-TDS] 2.2.3.1.1).
 const (
-	packetBatch     = 0x01
 	packetRPC       = 0x03
 	packetReply     = 0x04
 	packetAttention = 0x06

@@ -84,11 +84,11 @@ func (c *Cluster) await(question string) error {
 	defer cancel()
 	for {
 		yes, err := c.ask(ctx, question)
-		switch {
-		case yes || err != nil:
-			return err
-		case ctx.Err() != nil:
-			return fmt.Errorf("postgres did not reach the state: %s", question)
+		if err != nil {
+			return fmt.Errorf("%s: %w", question, err)
+		}
+		if yes {
+			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -104,9 +104,9 @@ func (c *Cluster) ask(ctx context.Context, question string) (yes bool, err error
 	return yes, err
 }
 
-// Pair returns a URL that lists several clusters: a client connects to the cluster that accepts
+// ClustersURL returns a URL that lists several clusters: a client connects to the cluster that accepts
 // writes. The documentation tells operators to use this form.
-func Pair(database string, clusters ...*Cluster) string {
+func ClustersURL(database string, clusters ...*Cluster) string {
 	var hosts []string
 	for _, c := range clusters {
 		hosts = append(hosts, c.Dir)

@@ -28,7 +28,7 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 	}
 	primary := pgtest.New(t)
 	standby := primary.Standby(t)
-	e.dsn = func(testing.TB) string { return pgtest.Pair("postgres", primary, standby) }
+	e.dsn = func(testing.TB) string { return pgtest.ClustersURL("postgres", primary, standby) }
 	w := newWorldOn(t, e, 4000*n, "")
 	load := newLoad(t, w, l.rng, 8)
 	for i := range n {

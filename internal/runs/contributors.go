@@ -12,7 +12,7 @@ import (
 
 // addContributor stores a contributor of the run.
 func (m *runTx) addContributor(principal string) error {
-	return m.tx.InsertHand(m.run.ID, principal)
+	return m.tx.InsertRunContributor(m.run.ID, principal)
 }
 
 // addSender stores the sender of the webhook that started the run as a contributor, if the

@@ -273,7 +273,7 @@ func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []st
 	}
 	seen := make(map[definitionKey]bool)
 	for _, run := range line {
-		stored, err := tx.ListHands(run.ID)
+		stored, err := tx.ListRunContributors(run.ID)
 		if err != nil {
 			return nil, err
 		}

@@ -11,9 +11,9 @@ import (
 // stopRun stops a run: no step starts any more, and the run ends when the work in progress has
 // settled. It does not change a run that is stopping or has ended.
 func (r *Runs) stopRun(
-	ctx context.Context, tenant, id, actor string, as gatehouse.RunStatus, why *gatehouse.Failure,
+	ctx context.Context, tenant, id string, as gatehouse.RunStatus, why *gatehouse.Failure,
 ) error {
-	return r.move(ctx, tenant, id, "", actor, func(m *runTx) error { return m.stopNow(as, why) })
+	return r.move(ctx, tenant, id, "", "system", func(m *runTx) error { return m.stopNow(as, why) })
 }
 
 func (m *runTx) stopNow(as gatehouse.RunStatus, why *gatehouse.Failure) error {

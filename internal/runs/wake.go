@@ -84,7 +84,7 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 	if ref.StepID != "" {
 		return r.wake(ctx, ref)
 	}
-	return r.stopRun(ctx, ref.Tenant, ref.RunID, "system", gatehouse.RunFailed,
+	return r.stopRun(ctx, ref.Tenant, ref.RunID, gatehouse.RunFailed,
 		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
@@ -314,7 +314,7 @@ func afterLost(attempt int, random float64) time.Duration {
 func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
 	if s.ChildRun != "" {
-		err = r.stopRun(ctx, s.Tenant, s.ChildRun, "system", gatehouse.RunCanceled, why)
+		err = r.stopRun(ctx, s.Tenant, s.ChildRun, gatehouse.RunCanceled, why)
 	} else {
 		err = r.gate.CancelForRun(ctx, s.Tenant, s.ActionID)
 	}

@@ -54,7 +54,7 @@ func (p Preview) Lines(a *gatehouse.Action, now time.Time) (list []PreviewLine) 
 	if !ok {
 		return nil
 	}
-	add(d.Bad, d.Says)
+	add(d.Bad, d.Summary)
 	add(d.Bad, d.Detail)
 	if d.Quote != "" {
 		list = append(list, PreviewLine{Text: d.Quote, Quote: true})

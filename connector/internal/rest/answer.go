@@ -90,8 +90,8 @@ func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Says is the answer's body as text, cut to the length that is stored. doc is the result of JSON, or "".
-func (a *Answer) Says(doc gatehouse.JSON) string {
+// Text is the answer's body as text, cut to the length that is stored. doc is the result of JSON, or "".
+func (a *Answer) Text(doc gatehouse.JSON) string {
 	body := string(a.Body)
 	if doc != "" {
 		body = string(doc)

@@ -32,13 +32,11 @@ type API struct {
 
 // Ask makes a call that changes nothing. The call can be repeated, so its failures are never
 // ambiguous; after a 401 it is repeated once if another credential is available.
-func (a *API) Ask(
-	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
-) (*Answer, *connector.Error) {
-	return a.AskWith(ctx, method, path, query, nil, body)
+func (a *API) Ask(ctx context.Context, method, path string, query url.Values) (*Answer, *connector.Error) {
+	return a.AskWith(ctx, method, path, query, nil, "")
 }
 
-// AskWith is Ask with additional headers, which override those of the API.
+// AskWith is Ask with a body and additional headers, which override those of the API.
 func (a *API) AskWith(
 	ctx context.Context, method, path string, query url.Values, header http.Header, body gatehouse.JSON,
 ) (*Answer, *connector.Error) {
@@ -166,7 +164,7 @@ func (a *API) wait() time.Duration {
 // 5xx and a 2xx are ambiguous; other 3xx and 4xx are terminal.
 func (a *Answer) Failure() *connector.Error {
 	e := &connector.Error{
-		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Says(a.JSON()),
+		Code: "http_" + strconv.Itoa(a.Status), Detail: a.Describe(), Says: a.Text(a.JSON()),
 		RetryAfter: RetryAfter(a.Header),
 	}
 	switch s := a.Status; {

@@ -72,7 +72,7 @@ func (o *Operations) Operation(name string) (connector.Operation, bool) {
 	return op.Operation, ok
 }
 
-// Floor is the least level of a call at the declared levels: L5 for an unknown operation, or for
+// Floor is the minimum level of a call at the declared levels: L5 for an unknown operation, or for
 // several entities.
 func (o *Operations) Floor(c connector.Call, declared connector.Levels) gatehouse.RiskLevel {
 	op, ok := o.byName[c.Operation]

@@ -96,13 +96,12 @@ func newWorld(hook snowtest.Hook) *world {
 	w.HandleFunc("GET /fake/incidents/{sys_id}", w.incident)
 	w.HandleFunc("POST /fake/incidents/{sys_id}/tell", w.tell)
 	w.HandleFunc("GET /fake/ledger",
-		func(rw http.ResponseWriter, _ *http.Request) { answer(rw, http.StatusOK, w.snow.Writes()) })
+		func(rw http.ResponseWriter, _ *http.Request) { answer(rw, w.snow.Writes()) })
 	return w
 }
 
-func answer(w http.ResponseWriter, status int, v any) {
+func answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v)
 }
 
@@ -140,7 +139,7 @@ func (w *world) send(rw http.ResponseWriter, r *http.Request, id string) {
 	if json.Valid(said) {
 		taken = json.RawMessage(said)
 	}
-	answer(rw, http.StatusOK, map[string]any{
+	answer(rw, map[string]any{
 		"sys_id": id, "number": w.snow.Incident(id)["number"], "hook_status": status, "hook_answer": taken,
 	})
 }
@@ -152,7 +151,7 @@ func (w *world) incident(rw http.ResponseWriter, r *http.Request) {
 		http.NotFound(rw, r)
 		return
 	}
-	answer(rw, http.StatusOK, map[string]any{"values": values, "work_notes": w.snow.Journal(id, "work_notes")})
+	answer(rw, map[string]any{"values": values, "work_notes": w.snow.Journal(id, "work_notes")})
 }
 
 // classify answers as a model might, depending on the words of the last line.

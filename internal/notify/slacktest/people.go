@@ -55,7 +55,7 @@ func (w *Workspace) Submit(u User, v View, reason string) []byte {
 	return w.payload(u, map[string]any{
 		"type": "view_submission",
 		"view": map[string]any{
-			"callback_id": v.View["callback_id"], "private_metadata": v.View["private_metadata"],
+			"callback_id": v["callback_id"], "private_metadata": v["private_metadata"],
 			"state": map[string]any{"values": map[string]any{
 				"reason": map[string]any{"reason": map[string]any{"type": "plain_text_input", "value": reason}},
 			}},

@@ -24,7 +24,6 @@ const (
 	SigningSecret = "8f742231b10e8888abcd99yyyzzz85a5"
 	Team          = "T012AB3C4"
 	Channel       = "C0123456789"
-	bot           = "B0BOT"
 )
 
 // Message is a message in a channel or a conversation.
@@ -38,8 +37,6 @@ type Message struct {
 	Unfurl   *bool            `json:"unfurl_links"`
 	// ClientID is accepted and ignored, as Slack does.
 	ClientID string `json:"client_msg_id"`
-	// Author is the bot, or a person.
-	Author string `json:"-"`
 	// Updates counts the updates of the message.
 	Updates int `json:"-"`
 }
@@ -61,10 +58,7 @@ type Ephemeral struct {
 }
 
 // View is an open form.
-type View struct {
-	Trigger string
-	View    map[string]any
-}
+type View map[string]any
 
 // Workspace is the fake. It is safe for concurrent use.
 type Workspace struct {
@@ -172,16 +166,6 @@ func (w *Workspace) Calls(method string) (n int) {
 	return n
 }
 
-// PostAs posts as a person instead of the bot.
-func (w *Workspace) PostAs(user, channel, text string) (ts string) {
-	w.set(func() {
-		m := &Message{Channel: channel, TS: w.stamp(), Text: text, Author: user}
-		w.messages = append(w.messages, m)
-		ts = m.TS
-	})
-	return ts
-}
-
 func (w *Workspace) stamp() string {
 	w.serial++
 	return fmt.Sprintf("1700000000.%06d", w.serial)
@@ -278,7 +262,7 @@ func place(id string) (string, bool) {
 }
 
 func (w *Workspace) post(body []byte) (map[string]any, int) {
-	m := &Message{Author: bot}
+	m := new(Message)
 	if json.Unmarshal(body, m) != nil {
 		return refuse("invalid_json")
 	}
@@ -319,9 +303,6 @@ func (w *Workspace) update(body []byte) (map[string]any, int) {
 	for _, old := range w.messages {
 		if old.Channel != m.Channel || old.TS != m.TS {
 			continue
-		}
-		if old.Author != bot {
-			return refuse("cant_update_message")
 		}
 		old.Text, old.Blocks = m.Text, m.Blocks // a text without blocks removes them
 		old.Updates++
@@ -369,6 +350,6 @@ func (w *Workspace) open(body []byte) (map[string]any, int) {
 		return refuse("invalid_arguments")
 	}
 	t.used = true
-	w.views = append(w.views, View{v.Trigger, v.View})
+	w.views = append(w.views, v.View)
 	return map[string]any{"ok": true, "view": map[string]any{"id": "V" + v.Trigger}}, 200
 }

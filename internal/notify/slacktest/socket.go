@@ -82,15 +82,6 @@ func (w *Workspace) Drop() {
 	}
 }
 
-// Refresh asks every connection to reconnect, as Slack does every few hours.
-func (w *Workspace) Refresh() {
-	var list []*socket
-	w.set(func() { list = append(list, w.sockets...) })
-	for _, s := range list {
-		_ = s.send(map[string]any{"type": "disconnect", "reason": "refresh_requested"})
-	}
-}
-
 // DeliverSocket sends an envelope over one of the connections, and waits for the acknowledgement by
 // its id. kind is interactive or slash_commands.
 func (w *Workspace) DeliverSocket(kind string, payload []byte) (reply json.RawMessage, err error) {

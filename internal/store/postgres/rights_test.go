@@ -72,9 +72,9 @@ func stranger(t *testing.T, dsn string) (role, address string) {
 	return role, asUser(t, dsn, role)
 }
 
-// TestMayNotMakeTables: if the role may not create tables at the first start, the error names
+// TestNoPrivilegeToCreateTables: if the role may not create tables at the first start, the error names
 // the remedy.
-func TestMayNotMakeTables(t *testing.T) {
+func TestNoPrivilegeToCreateTables(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
 	statement(t, pgtest.Superuser(dsn), `REVOKE CREATE ON SCHEMA public FROM PUBLIC`) // the default since PostgreSQL 15
@@ -99,9 +99,9 @@ func TestOthersTables(t *testing.T) {
 	}
 }
 
-// TestRightTaken: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy,
+// TestRevokedPrivilege: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy,
 // the log gives the reason, and the store does not retry.
-func TestRightTaken(t *testing.T) {
+func TestRevokedPrivilege(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int64 // a View sends ROLLBACK at its end
 	s := openTest(t, Config{trip: func([]string) { trips.Add(1) }})

@@ -254,7 +254,7 @@ const (
 ) FOR NO KEY UPDATE`
 
 	unwakeStep = `DELETE FROM step_wake WHERE step_seq = (SELECT seq FROM step WHERE tenant = $1 AND id = $2)`
-	// The statuses are those of shared.Ended.
+	// The statuses are those of shared.HasEnded.
 	wakeIfAction = `INSERT INTO step_wake (step_seq, tenant, run_id, step_id)
 SELECT s.seq, s.tenant, s.run_id, s.id FROM step s
 WHERE s.tenant = $1 AND s.id = $2 AND EXISTS (
@@ -329,7 +329,7 @@ b AS (
   SET input = CASE WHEN excluded.input = '' THEN b.input ELSE excluded.input END,
     output = CASE WHEN excluded.output = '' THEN b.output ELSE excluded.output END
 )
-SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey("IdempotencyKey")
+SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey()
 
 // UpdateStep writes the mutable fields of a step, guarded by the status and the generation that
 // its holder read. A heartbeat keeps the status.
@@ -381,7 +381,7 @@ a AS (
     outcome, code, detail)
   SELECT tenant, run_id, id, attempts, generation, worker, started_at, finished_at, 'succeeded', '', '' FROM w
 )
-SELECT CASE WHEN (SELECT count(*) FROM w) = $13 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey("IdempotencyKey")
+SELECT CASE WHEN (SELECT count(*) FROM w) = $13 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey()
 
 // PassStep writes the result of an inline step, which began in this transaction.
 func (t *tx) PassStep(s *gatehouse.Step, worker string) error {

@@ -80,9 +80,9 @@ func (s statementOf[R]) withSingle(text string) statementOf[R] {
 	return s
 }
 
-// withKey names the column that is an idempotency key.
-func (s statementOf[R]) withKey(name string) statementOf[R] {
-	s.key = s.column(name)
+// withKey says that a column is an idempotency key.
+func (s statementOf[R]) withKey() statementOf[R] {
+	s.key = s.column("IdempotencyKey")
 	return s
 }
 

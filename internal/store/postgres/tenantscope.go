@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
 // TenantSetting is the PostgreSQL setting that the row security policies of the tables read. It holds the
@@ -63,14 +61,6 @@ func (t *readTx) AllTenants() (restore func()) {
 
 // Tenant returns the tenant of the next statements.
 func (t *readTx) Tenant() string { return t.tenant }
-
-// Owns returns ErrOtherTenant unless a row's tenant is the transaction's tenant.
-func (t *readTx) Owns(tenant string) error {
-	if tenant != t.tenant {
-		return gatehouse.ErrOtherTenant
-	}
-	return nil
-}
 
 // withTenant appends setTenant to a batch if the server's setting is not the tenant of the next
 // statements.

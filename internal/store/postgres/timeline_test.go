@@ -20,7 +20,7 @@ func pair(t *testing.T, config Config) (s *Store, primary, standby *pgtest.Clust
 	t.Helper()
 	primary = pgtest.New(t)
 	standby = primary.Standby(t)
-	config.URL = pgtest.Pair("postgres", primary, standby)
+	config.URL = pgtest.ClustersURL("postgres", primary, standby)
 	s = openTest(t, config)
 	if err := putTenant(s, "before"); err != nil {
 		t.Fatal(err)

@@ -65,14 +65,14 @@ INSERT INTO run_signal (tenant, run_id, id, name, sent_by, at, data) VALUES ($1,
 		s.Tenant, s.RunID, s.ID, s.Name, s.By, s.At, s.Data)
 }
 
-// ListHands lists the principals that contributed to a run, by id.
-func (t Reads) ListHands(runID string) ([]string, error) {
+// ListRunContributors lists the principals that contributed to a run, by id.
+func (t Reads) ListRunContributors(runID string) ([]string, error) {
 	return list(t, scanText, `
 SELECT principal FROM run_hand WHERE tenant = $1 AND run_id = $2 ORDER BY principal`, t.Tenant(), runID)
 }
 
-// InsertHand stores a principal that contributed to a run, once.
-func (t Writes) InsertHand(runID, principal string) error {
+// InsertRunContributor stores a principal that contributed to a run, once.
+func (t Writes) InsertRunContributor(runID, principal string) error {
 	return t.Write(`
 INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
 		t.Tenant(), runID, principal)

@@ -17,11 +17,7 @@ const (
 	KindReflexions = "x"
 )
 
-// Ended is the condition that an action has ended for the runs that wait for it. An unknown
-// action has not.
-const Ended = `status IN ('applied', 'failed', 'rejected', 'denied', 'expired', 'canceled', 'superseded', 'reversed')`
-
-// HasEnded is Ended for one status.
+// HasEnded reports whether an action has ended for the runs that wait for it. An unknown action has not.
 func HasEnded(s gatehouse.Status) bool {
 	switch s {
 	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied,

@@ -20,8 +20,6 @@ type Reader interface {
 // Writer is a Reader that writes.
 type Writer interface {
 	Reader
-	// Owns returns ErrOtherTenant unless a row's tenant is the transaction's tenant.
-	Owns(tenant string) error
 	Write(sql string, args ...any) error
 	// WriteOrFail is Write, but the transaction fails with noRowErr if the statement writes no row.
 	// noRowErr is ErrConflict or ErrNotFound. WriteOrFail returns the error, or the commit does.
@@ -35,6 +33,14 @@ type Reads struct{ Reader }
 
 // Writes are the writes whose SQL is the same on both engines.
 type Writes struct{ Writer }
+
+// Owns returns ErrOtherTenant unless a row's tenant is the transaction's tenant.
+func (t Writes) Owns(tenant string) error {
+	if tenant != t.Tenant() {
+		return gatehouse.ErrOtherTenant
+	}
+	return nil
+}
 
 // Append returns a row function that appends each row to a list.
 func Append[T any](list *[]T, scan func(Row) (T, error)) func(Row) error {

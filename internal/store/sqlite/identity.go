@@ -147,7 +147,7 @@ WHERE tenant = ? AND principal_id = ? AND route = ? AND key = ? AND created_at >
 func (t *readTx) windowStart() time.Time { return t.at.Add(-gatehouse.IdempotencyWindow) }
 
 // InsertIdempotency stores an answer. An expired answer that has not been
-// purged yet is replaced; one within its window is ErrConflict.
+// purged yet is replaced; one within its window fails with ErrConflict.
 func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
 	if err := t.Owns(a.Tenant); err != nil {
 		return err

@@ -161,7 +161,7 @@ func (t *readTx) LogSize() (int64, error) {
 	return t.number(`SELECT size FROM audit_log WHERE tenant = ?`, t.tenant)
 }
 
-// LogHashes reads tree hashes; a missing one is ErrNotFound. Consecutive
+// LogHashes reads tree hashes; a missing one fails with ErrNotFound. Consecutive
 // positions of the same batch are read together.
 func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	hashes := make([]gatehouse.Hash, 0, len(positions))

@@ -32,14 +32,6 @@ func (t *readTx) Tenant() string { return t.tenant }
 // AllTenants does nothing: here a statement that names no tenant applies to all tenants anyway.
 func (t *readTx) AllTenants() (restore func()) { return func() {} }
 
-// Owns returns ErrOtherTenant for a row of another tenant than the transaction's.
-func (t *readTx) Owns(tenant string) error {
-	if tenant != t.tenant {
-		return gatehouse.ErrOtherTenant
-	}
-	return nil
-}
-
 // Each calls row for each row of the result.
 func (t *readTx) Each(sql string, row func(shared.Row) error, args ...any) error {
 	return t.each(sql, func(r *stmt) error { return row(r) }, args...)

@@ -133,27 +133,27 @@ func (s *suite) signals() {
 	})
 }
 
-// runHands: each hand on a run is stored once, for that run only, and stays.
-func (s *suite) runHands() {
+// runContributors: each contributor to a run is stored once, for that run only, and stays.
+func (s *suite) runContributors() {
 	w := s.workflow(tenant, "triage", 1)
 	r, _ := s.one(w)
 	beside, _ := s.one(w)
 	for _, who := range []string{"prn_b", "prn_a", "prn_b"} {
-		s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, who) })
+		s.update(func(tx gatehouse.Tx) error { return tx.InsertRunContributor(r.ID, who) })
 	}
-	s.update(func(tx gatehouse.Tx) error { return tx.InsertHand(beside.ID, "prn_c") })
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertRunContributor(beside.ID, "prn_c") })
 	list := func(tenant, run string) (got []string) {
 		s.Helper()
-		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListHands(run); return err })
+		s.as(tenant).view(func(tx gatehouse.ReadTx) (err error) { got, err = tx.ListRunContributors(run); return err })
 		return got
 	}
-	s.same("hands", list(tenant, r.ID), []string{"prn_a", "prn_b"})
-	s.same("hands on the run beside", list(tenant, beside.ID), []string{"prn_c"})
-	s.same("hands as another tenant sees them", list("acme", r.ID), []string(nil))
-	s.refused(gatehouse.ErrNotFound, "a hand on no run",
-		func(tx gatehouse.Tx) error { return tx.InsertHand("run_x", "prn_a") })
-	s.as("acme").refused(gatehouse.ErrNotFound, "a hand on another tenant's run",
-		func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_a") })
+	s.same("contributors", list(tenant, r.ID), []string{"prn_a", "prn_b"})
+	s.same("contributors to the run beside", list(tenant, beside.ID), []string{"prn_c"})
+	s.same("contributors as another tenant sees them", list("acme", r.ID), []string(nil))
+	s.refused(gatehouse.ErrNotFound, "a contributor to no run",
+		func(tx gatehouse.Tx) error { return tx.InsertRunContributor("run_x", "prn_a") })
+	s.as("acme").refused(gatehouse.ErrNotFound, "a contributor to another tenant's run",
+		func(tx gatehouse.Tx) error { return tx.InsertRunContributor(r.ID, "prn_a") })
 }
 
 func (s *suite) reflexions() {

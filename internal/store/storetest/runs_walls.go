@@ -33,7 +33,7 @@ func (s *suite) runWalls() {
 				&gatehouse.ModelUsage{Tenant: tenant, RunID: r.ID, Workflow: w.Name, StepID: parked.ID, Cost: "1", Currency: "USD",
 					At: now}),
 			tx.InsertSignal(signal),
-			tx.InsertHand(r.ID, "prn_ana"),
+			tx.InsertRunContributor(r.ID, "prn_ana"),
 			tx.InsertReflexion(
 				&gatehouse.Reflexion{ID: "rfx_1", Tenant: tenant, RunID: r.ID, Workflow: w.Name, Version: 1,
 					Outcome: gatehouse.RunFailed, At: now}),
@@ -106,8 +106,8 @@ func (s *suite) runWalls() {
 			c.Tenant = other
 			return tx.InsertSignal(&c)
 		},
-		"InsertHand": func(tx gatehouse.Tx) error { return tx.InsertHand(r.ID, "prn_ana") },
-		"TakeSignal": func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(r.ID, "go"); return err },
+		"InsertRunContributor": func(tx gatehouse.Tx) error { return tx.InsertRunContributor(r.ID, "prn_ana") },
+		"TakeSignal":           func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(r.ID, "go"); return err },
 		"InsertReflexion": func(tx gatehouse.Tx) error {
 			return tx.InsertReflexion(
 				&gatehouse.Reflexion{ID: "rfx_2", Tenant: other, RunID: r.ID, Outcome: gatehouse.RunFailed, At: now})
@@ -223,8 +223,8 @@ func (s *suite) lookAtRun(
 		some("ListUsage", len(usage), err)
 		signals, err := tx.ListSignals(r.ID)
 		some("ListSignals", len(signals), err)
-		hands, err := tx.ListHands(r.ID)
-		some("ListHands", len(hands), err)
+		contributors, err := tx.ListRunContributors(r.ID)
+		some("ListRunContributors", len(contributors), err)
 		for name, workflow := range map[string]string{"": "", " of a workflow": r.Workflow} {
 			sum, err := tx.Spent(workflow, "USD", time.Unix(0, 0))
 			some("Spent"+name, sum.Cmp("0"), err)

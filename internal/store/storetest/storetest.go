@@ -142,7 +142,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"StepOfAction", (*suite).stepOfAction},
 		{"RunLock", (*suite).runLock},
 		{"RunItems", (*suite).runItems},
-		{"RunHands", (*suite).runHands},
+		{"RunContributors", (*suite).runContributors},
 		{"RunLineage", (*suite).runLineage},
 		{"BudgetClaims", (*suite).budgetClaims},
 		{"StepClaims", (*suite).stepClaims},
