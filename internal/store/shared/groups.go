@@ -59,6 +59,7 @@ func scanGroup(r Row) (*gatehouse.Group, error) {
 	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}, nil
 }
 
+// FindGroup finds a group by name.
 func (t Reads) FindGroup(name string) (*gatehouse.Group, error) {
 	return find(t, scanGroup, `
 SELECT tenant, name, created_at FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)
@@ -80,6 +81,7 @@ func (t Writes) InsertGroup(g *gatehouse.Group) error {
 		g.Tenant, g.Name, g.CreatedAt)
 }
 
+// DeleteGroup deletes a group.
 func (t Writes) DeleteGroup(name string) error {
 	return t.WriteOrFail(gatehouse.ErrNotFound, `
 DELETE FROM principal_group WHERE tenant = $1 AND name = $2`, t.Tenant(), name)

@@ -57,7 +57,9 @@ export class Client {
    * Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). With
    * questionsAfter, an open question with a higher number ends the wait too.
    */
-  async get(id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {}): Promise<Action> {
+  async get(
+    id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {},
+  ): Promise<Action> {
     const { wait = 0, until = "finished", signal, questionsAfter } = options;
     const query: Record<string, string> = wait > 0 ? { wait: seconds(wait), until } : {};
     if (wait > 0 && questionsAfter !== undefined) query["questions_after"] = String(questionsAfter);
