@@ -37,10 +37,10 @@ class Client:
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *, retries: int = 5) -> None:
-        self.url = _given(url, "GATEHOUSE_URL").rstrip("/").removesuffix("/api/v1")
+        self.url = _given("url", url, "GATEHOUSE_URL").rstrip("/").removesuffix("/api/v1")
         if not self.url.lower().startswith(("http://", "https://")):
-            raise ValueError(f"the address {self.url!r} must begin with http:// or https://")
-        self._key = _given(key, "GATEHOUSE_KEY")
+            raise ValueError(f"the url {self.url!r} must begin with http:// or https://")
+        self._key = _given("key", key, "GATEHOUSE_KEY")
         self._retries = retries
         self._opener = urllib.request.build_opener(_NoRedirect)
 
@@ -168,12 +168,12 @@ class Client:
         raise AssertionError("the last attempt returns or raises")
 
 
-def _given(value: Optional[str], variable: str) -> str:
+def _given(name: str, value: Optional[str], variable: str) -> str:
     value = (value or os.environ.get(variable, "")).strip()
     if not value:
-        raise ValueError(f"give it, or set {variable}")
+        raise ValueError(f"pass {name}, or set {variable}")
     if not (value.isascii() and value.isprintable()):
-        raise ValueError(f"what is given for {variable} has characters that it cannot have")
+        raise ValueError(f"the {name} has characters that are not printable ASCII")
     return value
 
 

@@ -40,11 +40,11 @@ export class Client {
   readonly #retries: number;
 
   constructor(options: ClientOptions = {}) {
-    this.url = given(options.url, "GATEHOUSE_URL").replace(/\/+$/, "").replace(/\/api\/v1$/, "");
+    this.url = given("url", options.url, "GATEHOUSE_URL").replace(/\/+$/, "").replace(/\/api\/v1$/, "");
     if (!/^https?:\/\//i.test(this.url)) {
-      throw new TypeError(`the address "${this.url}" must begin with http:// or https://`);
+      throw new TypeError(`the url "${this.url}" must begin with http:// or https://`);
     }
-    this.#key = given(options.key, "GATEHOUSE_KEY");
+    this.#key = given("key", options.key, "GATEHOUSE_KEY");
     this.#retries = options.retries ?? 5;
   }
 
@@ -247,10 +247,10 @@ function checked(answer: Partial<Action> | null): Action {
   throw new Unreachable("the answer is no action of Gatehouse: is the address right?");
 }
 
-function given(option: string | undefined, name: string): string {
+function given(name: string, option: string | undefined, variable: string): string {
   const { process } = globalThis as { process?: { env: Record<string, string | undefined> } };
-  const value = (option || process?.env[name] || "").trim();
-  if (!value) throw new TypeError(`give it, or set ${name}`);
-  if (!/^[ -~]*$/.test(value)) throw new TypeError(`what is given for ${name} has characters that it cannot have`);
+  const value = (option || process?.env[variable] || "").trim();
+  if (!value) throw new TypeError(`pass ${name}, or set ${variable}`);
+  if (!/^[ -~]*$/.test(value)) throw new TypeError(`the ${name} has characters that are not printable ASCII`);
   return value;
 }
