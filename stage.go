@@ -261,13 +261,7 @@ func (a *Approval) NextMoment(told int) *time.Time {
 }
 
 // Everybody returns the people whom the approval asks at any time.
-func (a *Approval) Everybody() Audience {
-	all := Audience{slices.Clone(a.Roles), slices.Clone(a.People), slices.Clone(a.Groups)}
-	for _, s := range a.Stages {
-		all = all.Or(s.Who)
-	}
-	return all
-}
+func (a *Approval) Everybody() Audience { return a.audienceWith(a.Stages) }
 
 // Reached returns the people whom the approval asks up to the current stage: see
 // [Approval.See].
@@ -291,9 +285,11 @@ func (a *Approval) AsksFirst(p *Principal, stage int) bool {
 }
 
 // AudienceAt returns the people whom the approval asks at a time.
-func (a *Approval) AudienceAt(at time.Time) Audience {
+func (a *Approval) AudienceAt(at time.Time) Audience { return a.audienceWith(a.Stages[:a.StageAt(at)]) }
+
+func (a *Approval) audienceWith(stages []Stage) Audience {
 	all := Audience{slices.Clone(a.Roles), slices.Clone(a.People), slices.Clone(a.Groups)}
-	for _, s := range a.Stages[:a.StageAt(at)] {
+	for _, s := range stages {
 		all = all.Or(s.Who)
 	}
 	return all

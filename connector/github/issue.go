@@ -23,7 +23,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 			return connector.Result{}, rest.NothingSent(failed)
 		}
 		if there {
-			return commentResult(call, made), nil
+			return deletable(call, "comment", opDeleteComment, made), nil
 		}
 	}
 	_, number := place(call)
@@ -34,7 +34,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	if failed != nil {
 		return res, failed
 	}
-	made := commentResult(call, doc)
+	made := deletable(call, "comment", opDeleteComment, doc)
 	res.ExternalID = made.ExternalID
 	if failed := notAsApproved(doc, body); failed != nil {
 		return res, failed
@@ -43,17 +43,16 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// commentResult is the result for an existing comment. Deleting it is a weak reversal: GitHub has
-// already mailed it to everybody who follows the issue.
-func commentResult(call connector.Call, made gatehouse.JSON) connector.Result {
+// deletable is the result for an existing comment or release. Deleting it is a weak reversal: GitHub has
+// already notified its followers, and the tag of a release remains.
+func deletable(call connector.Call, entity, undo string, made gatehouse.JSON) connector.Result {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
 	ref := reference(call, id)
 	return connector.Result{
-		ExternalID:       ref,
-		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "comment", Value: id}),
+		ExternalID: ref, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: entity, Value: id}),
 		Reversal: &gatehouse.Reversal{
-			Operation: opDeleteComment, Target: gatehouse.Target{EntityType: "comment", EntityRef: ref},
+			Operation: undo, Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
 			CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
 			ProposedChange: `{"deleted":true}`,
 		},

@@ -48,7 +48,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 		}
 		return res, failed
 	}
-	made := releaseResult(call, doc)
+	made := deletable(call, "release", opDeleteRelease, doc)
 	res.ExternalID = made.ExternalID
 	if failed := notAsApproved(doc, body...); failed != nil {
 		return res, failed
@@ -79,22 +79,6 @@ func (c *Connector) tagged(
 	object, _ = doc.Get("object")
 	sha, _ = rest.TextOf(object, "sha")
 	return sha, true, nil
-}
-
-// releaseResult is the result for an existing release. Deleting it is a weak reversal: its tag
-// remains, and the repository's followers were notified.
-func releaseResult(call connector.Call, made gatehouse.JSON) connector.Result {
-	id, _ := made.Get("id")
-	text, _ := made.Get("body")
-	ref := reference(call, id)
-	return connector.Result{
-		ExternalID: ref, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "release", Value: id}),
-		Reversal: &gatehouse.Reversal{
-			Operation: opDeleteRelease, Target: gatehouse.Target{EntityType: "release", EntityRef: ref},
-			CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
-			ProposedChange: `{"deleted":true}`,
-		},
-	}
 }
 
 // released searches for an action's release.

@@ -23,11 +23,11 @@ type Limits struct {
 // the target with its keys, every changed field, before and after, and the artifact
 // diff. Unchanged fields and lines may be folded.
 func Hidden(a *gatehouse.Action, l Limits) (hidden bool, reasons []string) {
-	return HiddenIn(a, Changes(a), l)
+	return hiddenIn(a, Changes(a), l)
 }
 
-// HiddenIn is [Hidden] for a caller that already has the changes.
-func HiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, reasons []string) {
+// hiddenIn is [Hidden] for a caller that already has the changes.
+func hiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, reasons []string) {
 	over := func(n, limit int, what string) {
 		if limit > 0 && n > limit {
 			reasons = append(reasons, fmt.Sprintf("%s of %s are not shown", thousands(n-limit), counted(n, what)))

@@ -58,9 +58,6 @@ func (v Value) Decimal() (gatehouse.Decimal, bool) {
 	case Number:
 		return v.JSON.Number()
 	case String:
-		if v.Text == "" || len(v.Text) > gatehouse.MaxNumberChars {
-			return "", false
-		}
 		d, err := gatehouse.ParseDecimal(v.Text)
 		return d, err == nil
 	}

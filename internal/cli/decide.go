@@ -90,14 +90,10 @@ func (c *approveCmd) ask(g *globals, a *gatehouse.Action, d *gatehouse.Decision)
 		return nil
 	}
 	fmt.Fprintf(tty, "Approve %s %s? [y/N] ", a.RiskLevel, a.ID)
-	answer, err := in.line()
-	if err != nil {
+	if yes, err := in.yes(); err != nil || yes {
 		return err
 	}
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return fmt.Errorf("not approved; nothing was sent")
-	}
-	return nil
+	return fmt.Errorf("not approved; nothing was sent")
 }
 
 // sheetOn returns a sheet on the person's terminal.
@@ -127,6 +123,13 @@ func retype(tty io.Writer, in *prompt, a *gatehouse.Action, d *gatehouse.Decisio
 type prompt struct {
 	ctx context.Context
 	in  *bufio.Reader
+}
+
+// yes reports whether the next line is y or yes.
+func (p *prompt) yes() (bool, error) {
+	answer, err := p.line()
+	answer = strings.ToLower(answer)
+	return answer == "y" || answer == "yes", err
 }
 
 // line reads one line; the end of the input is an error. It returns at once when the person

@@ -126,12 +126,8 @@ func sure(g *globals, question string) error {
 	defer tty.Close()
 	fmt.Fprintf(tty, "%s [y/N] ", question)
 	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
-	answer, err := in.line()
-	if err != nil {
+	if yes, err := in.yes(); err != nil || yes {
 		return err
 	}
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return fmt.Errorf("not edited; nothing was stored")
-	}
-	return nil
+	return fmt.Errorf("not edited; nothing was stored")
 }

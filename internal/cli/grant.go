@@ -132,14 +132,10 @@ func (c *grantCreateCmd) ask(g *globals) error {
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, "Approve this in advance? [y/N] ")
-	answer, err := (&prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}).line()
-	if err != nil {
+	if yes, err := (&prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}).yes(); err != nil || yes {
 		return err
 	}
-	if answer = strings.ToLower(answer); answer != "y" && answer != "yes" {
-		return errors.New("not granted; nothing was stored")
-	}
-	return nil
+	return errors.New("not granted; nothing was stored")
 }
 
 // grantListCmd lists grants.

@@ -442,7 +442,7 @@ func stageLine(i int, s gatehouse.Stage) string {
 func audienceWords(a gatehouse.Audience) string {
 	var from []string
 	if len(a.Roles) > 0 {
-		from = append(from, "the role "+joinRoles(a.Roles))
+		from = append(from, "the role "+joinRoles(a.Roles, " or "))
 	}
 	if len(a.Groups) > 0 {
 		from = append(from, "the group "+strings.Join(a.Groups, ", "))

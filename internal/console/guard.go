@@ -98,7 +98,7 @@ func (v *view) pass(rt route) error {
 			"workers read only what they lease, over the API; this page is not for them")
 	}
 	if len(rt.roles) > 0 && !v.has(rt.roles...) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles))
+		return gatehouse.E(gatehouse.CodeRoleRequired, "this page needs the role %s", joinRoles(rt.roles, " or "))
 	}
 	if rt.changesRights {
 		if err := v.showEditToken(); err != nil {

@@ -88,11 +88,3 @@ func (c *Console) search(v *view) error {
 	}
 	return v.redirect("/inbox?" + url.Values{"tab": {"team"}, "q": {q}}.Encode())
 }
-
-func rolesText(roles []gatehouse.Role) string {
-	names := make([]string, len(roles))
-	for i, r := range roles {
-		names[i] = string(r)
-	}
-	return strings.Join(names, ", ")
-}

@@ -406,9 +406,9 @@ func paletteFound(v *view, f *found) templ.Component {
 						}
 					} else {
 						var templ_7745c5c3_Var19 string
-						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(rolesText(p.Roles))
+						templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(joinRoles(p.Roles, ", "))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 116, Col: 27}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `palette.templ`, Line: 116, Col: 33}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var19))
 						if templ_7745c5c3_Err != nil {

@@ -104,7 +104,7 @@ func whom(a *gatehouse.Action) string {
 	}
 	who := strings.Join(gatehouse.Whom(nil, p.Groups, p.People), ", ")
 	if who == "" && len(p.Roles) > 0 {
-		who = "anybody with the role " + joinRoles(p.Roles)
+		who = "anybody with the role " + joinRoles(p.Roles, " or ")
 	}
 	if who == "" {
 		who = "anybody with the role approver"

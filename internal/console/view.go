@@ -166,10 +166,10 @@ func localPath(path string) string {
 	return path
 }
 
-func joinRoles(roles []gatehouse.Role) string {
+func joinRoles(roles []gatehouse.Role, separator string) string {
 	names := make([]string, len(roles))
 	for i, r := range roles {
 		names[i] = string(r)
 	}
-	return strings.Join(names, " or ")
+	return strings.Join(names, separator)
 }

@@ -150,7 +150,7 @@ func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
 	if err := errors.Join(copyLedger(ctx, db, filepath.Join(dir, BeforeFile)), db.Close()); err != nil {
 		return nil, fmt.Errorf("copy the ledger: %w", err)
 	}
-	w, err := OpenWarehouse(ctx, ledger)
+	w, err := openWarehouse(ctx, ledger)
 	if err != nil {
 		return nil, err
 	}

@@ -37,8 +37,8 @@ type Warehouse struct {
 	known map[string]bool // idempotency keys
 }
 
-// OpenWarehouse serves on a free loopback port until Close.
-func OpenWarehouse(ctx context.Context, ledger string) (*Warehouse, error) {
+// openWarehouse serves on a free loopback port until Close.
+func openWarehouse(ctx context.Context, ledger string) (*Warehouse, error) {
 	db, err := Open(ledger)
 	if err != nil {
 		return nil, err

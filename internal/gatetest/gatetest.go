@@ -169,9 +169,7 @@ func (w *World) caller(p *gatehouse.Principal, r *gatehouse.IdempotencyRequest) 
 // As is a context of a principal.
 func (w *World) As(name string) context.Context {
 	w.t.Helper()
-	p, err := w.Gate.FindPrincipal(w.Admin(), name)
-	w.must(err)
-	return w.caller(p, nil)
+	return w.caller(w.principal(name), nil)
 }
 
 // Fill plays everything that there is in two tenants, acme and default. In default some work is

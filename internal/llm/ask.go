@@ -26,10 +26,10 @@ type requestForm struct {
 	Stop        []string          `json:"stop"`
 }
 
-// ParseRequest parses the request of a step: an object of model, system, prompt or messages
+// parseRequest parses the request of a step: an object of model, system, prompt or messages
 // ([{role, text}]), max_tokens, temperature, json and stop. An unknown member is an error. The
 // error is an *[Error] with code invalid.
-func ParseRequest(j gatehouse.JSON) (Request, error) {
+func parseRequest(j gatehouse.JSON) (Request, error) {
 	var a requestForm
 	d := json.NewDecoder(bytes.NewReader([]byte(j)))
 	d.DisallowUnknownFields()
@@ -62,7 +62,7 @@ func (r *Registry) Ask(
 	if err != nil {
 		return "", nil, failed(err)
 	}
-	req, err := ParseRequest(request)
+	req, err := parseRequest(request)
 	if err != nil {
 		return "", nil, failed(err)
 	}
@@ -106,7 +106,7 @@ func (r *Registry) Most(
 	if err != nil {
 		return "", "", false
 	}
-	req, err := ParseRequest(request)
+	req, err := parseRequest(request)
 	if err != nil {
 		return "", "", false
 	}

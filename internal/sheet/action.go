@@ -83,11 +83,11 @@ func otherFields(current, change gatehouse.JSON) []gatehouse.Member {
 // delta returns the exact difference of two amounts, signed; "" when one of them is not an
 // amount.
 func delta(before, after gatehouse.JSON) string {
-	x, ok := amount(before)
+	x, ok := card.NewValue(before).Decimal()
 	if !ok {
 		return ""
 	}
-	y, ok := amount(after)
+	y, ok := card.NewValue(after).Decimal()
 	if !ok {
 		return ""
 	}
@@ -96,19 +96,6 @@ func delta(before, after gatehouse.JSON) string {
 		return "+" + string(d)
 	}
 	return string(d)
-}
-
-// amount reads a number, or a string that holds one, as is common for money.
-func amount(j gatehouse.JSON) (gatehouse.Decimal, bool) {
-	if d, ok := j.Number(); ok {
-		return d, true
-	}
-	s, ok := j.Text()
-	if !ok {
-		return "", false
-	}
-	d, err := gatehouse.ParseDecimal(s)
-	return d, err == nil
 }
 
 // StatusStyle is the colour of a status.

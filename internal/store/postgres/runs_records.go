@@ -101,14 +101,21 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4 AND workflow <> ''`
 )
 
-// Spent sums costs. A sum that overflows is an error, so that it cannot pass a budget.
-func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
-	if workflow == "" {
-		err = t.one(spentByTenant, row, t.tenant, currency, since)
-	} else {
-		err = t.one(spentByWorkflow, row, t.tenant, currency, since, workflow)
+// Spent sums costs.
+func (t *readTx) Spent(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
+	return t.sumCosts(spentByTenant, spentByWorkflow, workflow, currency, since)
+}
+
+// sumCosts sums by byTenant, or, with a workflow, by byWorkflow. A sum that overflows is an error, so that it
+// cannot pass a budget.
+func (t *readTx) sumCosts(
+	byTenant, byWorkflow, workflow, currency string, since time.Time,
+) (sum gatehouse.Decimal, err error) {
+	sql, args := byTenant, []any{t.tenant, currency, since}
+	if workflow != "" {
+		sql, args = byWorkflow, append(args, workflow)
 	}
+	err = t.one(sql, func(r *row) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }, args...)
 	return sum, err
 }
 
@@ -132,15 +139,9 @@ WITH r AS (
 DELETE FROM budget_claim c USING r
 WHERE c.tenant = r.tenant AND c.step_id = r.step_id AND c.generation = r.generation`)
 
-// BudgetClaimed sums claims. A sum that overflows is an error, as in Spent.
-func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *row) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
-	if workflow == "" {
-		err = t.one(claimedByTenant, row, t.tenant, currency, since)
-	} else {
-		err = t.one(claimedByWorkflow, row, t.tenant, currency, since, workflow)
-	}
-	return sum, err
+// BudgetClaimed sums claims.
+func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
+	return t.sumCosts(claimedByTenant, claimedByWorkflow, workflow, currency, since)
 }
 
 // ReleaseBudget removes a claim.

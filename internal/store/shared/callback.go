@@ -8,8 +8,8 @@ type Callback struct {
 	Sealed string `json:"sealed,omitempty"`
 }
 
-// StoreCallback returns the stored form of a callback; nil for none.
-func StoreCallback(c *gatehouse.Callback) *Callback {
+// storeCallback returns the stored form of a callback; nil for none.
+func storeCallback(c *gatehouse.Callback) *Callback {
 	if c == nil {
 		return nil
 	}

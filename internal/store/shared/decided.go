@@ -2,9 +2,9 @@ package shared
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// DecidedSQL returns the condition on an action a for a filter's Decided; both
+// decidedSQL returns the condition on an action a for a filter's Decided; both
 // engines use it. An unknown value selects nothing.
-func DecidedSQL(how gatehouse.DecidedHow) string {
+func decidedSQL(how gatehouse.DecidedHow) string {
 	const (
 		settled = `a.status NOT IN ('pending', 'expired', 'denied', 'canceled', 'superseded')`
 		people  = `a.decided_via NOT IN ('', 'policy')`

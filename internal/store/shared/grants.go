@@ -60,7 +60,7 @@ INSERT INTO action_grant (tenant, id, grantor_id, agent_id, connector, fingerpri
   count, amounts, used, used_amounts, created_at, expires_at, ended_by, end_reason)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, '', '')`,
 		g.Tenant, g.ID, g.Grantor, g.Agent, g.Connector, g.Fingerprint, g.Operation, g.When, int(g.Level), g.Count,
-		EncodeAmounts(g.Amounts), g.Used, EncodeAmounts(g.UsedAmounts), g.CreatedAt, g.ExpiresAt)
+		encodeAmounts(g.Amounts), g.Used, encodeAmounts(g.UsedAmounts), g.CreatedAt, g.ExpiresAt)
 }
 
 // UpdateGrant writes the use and the end of a grant that has not ended.
@@ -71,18 +71,18 @@ func (t Writes) UpdateGrant(g *gatehouse.Grant) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE action_grant SET used = $1, used_amounts = $2, ended_at = $3, ended_by = $4, end_reason = $5
 WHERE tenant = $6 AND id = $7 AND ended_at IS NULL`,
-		g.Used, EncodeAmounts(g.UsedAmounts), g.EndedAt, g.EndedBy, string(g.EndReason), g.Tenant, g.ID)
+		g.Used, encodeAmounts(g.UsedAmounts), g.EndedAt, g.EndedBy, string(g.EndReason), g.Tenant, g.ID)
 }
 
-// EncodeAmounts returns the stored text of amounts, "" for none.
-func EncodeAmounts(list []gatehouse.Magnitude) string {
+// encodeAmounts returns the stored text of amounts, "" for none.
+func encodeAmounts(list []gatehouse.Magnitude) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return string(gatehouse.MustJSON(list))
 }
 
-// DecodeAmounts reverses EncodeAmounts.
+// DecodeAmounts reverses encodeAmounts.
 func DecodeAmounts(s string) ([]gatehouse.Magnitude, error) {
 	list, err := DecodeJSON[[]gatehouse.Magnitude](s)
 	if list == nil {

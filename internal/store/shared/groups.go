@@ -6,15 +6,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// EncodeMemberships encodes a principal's groups as a JSON array; "" for none.
-func EncodeMemberships(list []gatehouse.Membership) string {
+// encodeMemberships encodes a principal's groups as a JSON array; "" for none.
+func encodeMemberships(list []gatehouse.Membership) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return string(gatehouse.MustJSON(list))
 }
 
-// DecodeMemberships reverses EncodeMemberships.
+// DecodeMemberships reverses encodeMemberships.
 func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 	list, err := DecodeJSON[[]gatehouse.Membership](s)
 	if err != nil || list == nil {
@@ -51,9 +51,9 @@ func AskedGroups(text string) []string {
 	return nil
 }
 
-// InList returns a group's name as it appears in the text of an encoded list: in
+// inList returns a group's name as it appears in the text of an encoded list: in
 // quotes, which no name contains, so the text of no other group contains it.
-func InList(name string) string { return string(AppendQuoted(nil, name)) }
+func inList(name string) string { return string(AppendQuoted(nil, name)) }
 
 func scanGroup(r Row) (*gatehouse.Group, error) {
 	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}, nil

@@ -27,7 +27,7 @@ func (t Writes) InsertPrincipal(p *gatehouse.Principal) error {
 INSERT INTO principal (tenant, id, name, kind, roles, person, sponsor, disabled, created_at, approver_since, groups)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		p.Tenant, p.ID, p.Name, string(p.Kind), EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.CreatedAt,
-		p.ApproverSince, EncodeMemberships(p.Groups))
+		p.ApproverSince, encodeMemberships(p.Groups))
 }
 
 // UpdatePrincipal writes all fields except the kind and the creation time.
@@ -39,7 +39,7 @@ func (t Writes) UpdatePrincipal(p *gatehouse.Principal) error {
 UPDATE principal SET name = $3, roles = $4, person = $5, sponsor = $6, disabled = $7, approver_since = $8, groups = $9
 WHERE tenant = $1 AND id = $2`,
 		p.Tenant, p.ID, p.Name, EncodeList(p.Roles), p.Person, p.Sponsor, p.Disabled, p.ApproverSince,
-		EncodeMemberships(p.Groups))
+		encodeMemberships(p.Groups))
 }
 
 func scanKey(r Row) (*gatehouse.Key, error) {

@@ -51,10 +51,10 @@ func FilterActions(add Add, tenant string, f gatehouse.ActionFilter, askedGroup 
 		add("a.risk = ?", int(f.RiskLevel))
 	}
 	if f.Decided != "" {
-		add(DecidedSQL(f.Decided))
+		add(decidedSQL(f.Decided))
 	}
 	if f.AskedGroup != "" {
-		add(askedGroup, InList(f.AskedGroup))
+		add(askedGroup, inList(f.AskedGroup))
 	}
 	if f.Assignee != "" {
 		add("EXISTS (SELECT 1 FROM approval s WHERE s.seq = a.seq AND ? IN (s.assignee_id, s.assignee))", f.Assignee)

@@ -95,7 +95,7 @@ func (t Reads) ListReflexions(
 	err = t.Each(`SELECT seq, tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at
 FROM reflexion WHERE `+where.sql()+last, func(r Row) error {
 		seqs = append(seqs, r.Int())
-		x, err := ScanReflexion(r)
+		x, err := scanReflexion(r)
 		page.Items = append(page.Items, x)
 		return err
 	}, where.args...)

@@ -78,8 +78,8 @@ INSERT INTO run_hand (tenant, run_id, principal) VALUES ($1, $2, $3) ON CONFLICT
 		t.Tenant(), runID, principal)
 }
 
-// ScanReflexion reads a reflexion.
-func ScanReflexion(r Row) (*gatehouse.Reflexion, error) {
+// scanReflexion reads a reflexion.
+func scanReflexion(r Row) (*gatehouse.Reflexion, error) {
 	return &gatehouse.Reflexion{
 		Tenant: r.Text(), ID: r.Text(), RunID: r.Text(), Workflow: r.Text(), Version: int(r.Int()),
 		Outcome: gatehouse.RunStatus(r.Text()), Attempted: r.Text(), Happened: r.Text(), Otherwise: r.Text(),
@@ -89,7 +89,7 @@ func ScanReflexion(r Row) (*gatehouse.Reflexion, error) {
 
 // FindReflexion finds the reflexion of a run.
 func (t Reads) FindReflexion(runID string) (*gatehouse.Reflexion, error) {
-	return find(t, ScanReflexion, `
+	return find(t, scanReflexion, `
 SELECT tenant, id, run_id, workflow, version, outcome, attempted, happened, otherwise, at FROM reflexion
 WHERE tenant = $1 AND run_id = $2`, t.Tenant(), runID)
 }

@@ -22,7 +22,7 @@ type Row interface {
 	Skip(n int)
 }
 
-// JSONAt is ListAt for a JSON value.
+// JSONAt is listAt for a JSON value.
 func JSONAt[T any](r Row, err *error) *T {
 	v, e := DecodeJSON[T](r.Text())
 	if e != nil && *err == nil {
@@ -31,8 +31,8 @@ func JSONAt[T any](r Row, err *error) *T {
 	return v
 }
 
-// ListAt reads a stored list from the next column. It keeps the first error in err.
-func ListAt[T ~string](r Row, err *error) []T {
+// listAt reads a stored list from the next column. It keeps the first error in err.
+func listAt[T ~string](r Row, err *error) []T {
 	list, e := DecodeList[T](r.Text())
 	if e != nil && *err == nil {
 		*err = e
@@ -40,8 +40,8 @@ func ListAt[T ~string](r Row, err *error) []T {
 	return list
 }
 
-// MembershipsAt is ListAt for memberships.
-func MembershipsAt(r Row, err *error) []gatehouse.Membership {
+// membershipsAt is listAt for memberships.
+func membershipsAt(r Row, err *error) []gatehouse.Membership {
 	list, e := DecodeMemberships(r.Text())
 	if e != nil && *err == nil {
 		*err = e
@@ -95,9 +95,9 @@ func ScanPrincipal(r Row) (*gatehouse.Principal, error) {
 	var err error
 	p := &gatehouse.Principal{
 		Tenant: r.Text(), ID: r.Text(), Name: r.Text(), Kind: gatehouse.Kind(r.Text()),
-		Roles:  ListAt[gatehouse.Role](r, &err),
+		Roles:  listAt[gatehouse.Role](r, &err),
 		Person: r.Text(), Sponsor: r.Text(), Disabled: r.Bool(), CreatedAt: r.Time(), ApproverSince: r.TimePtr(),
-		Groups: MembershipsAt(r, &err),
+		Groups: membershipsAt(r, &err),
 	}
 	return p, err
 }

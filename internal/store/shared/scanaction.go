@@ -2,7 +2,7 @@ package shared
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// approvalWidth is the number of columns that ScanApproval reads.
+// approvalWidth is the number of columns that scanApproval reads.
 const approvalWidth = 23
 
 // extra holds the rare parts of a proposal.
@@ -30,7 +30,7 @@ func EncodeExtra(a *gatehouse.Action) (string, error) {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
-		a.Evaluations, a.ArtifactDiff, StoreCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
+		a.Evaluations, a.ArtifactDiff, storeCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
 		a.RebasedBy, a.UndoneBy,
 		a.EditedBy, a.Edit, a.Editors, a.Declared,
 	})
@@ -52,7 +52,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.Text(), r.Text(), r.Text(), r.Text()
 	a.Revision, a.Connector, a.Operation = int(r.Int()), r.Text(), r.Text()
 	a.Target.EntityType, a.Target.EntityRef = r.Text(), r.Text()
-	a.Target.EntityRefs, a.Target.Version = ListAt[string](r, &err), r.Text()
+	a.Target.EntityRefs, a.Target.Version = listAt[string](r, &err), r.Text()
 	a.ClaimedRisk = gatehouse.RiskLevel(r.Int())
 	if r.Null() {
 		r.Skip(2)
@@ -63,7 +63,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.ExpiresIn, a.HoldFor = gatehouse.Span(r.Int()), gatehouse.Duration(r.Int())
 	a.Digest, a.Fingerprint, a.ContentHash = gatehouse.Digest(r.Text()), r.Text(), r.Hash()
 	a.Policy.Outcome, a.Policy.Version = gatehouse.Outcome(r.Text()), int(r.Int())
-	a.Policy.Rules, a.Policy.Reasons = ListAt[string](r, &err), ListAt[string](r, &err)
+	a.Policy.Rules, a.Policy.Reasons = listAt[string](r, &err), listAt[string](r, &err)
 	a.ProposedBy, a.Rationale = r.Text(), r.Text()
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.JSON(), r.JSON(), r.JSON(), r.JSON()
 	if x := JSONAt[extra](r, &err); x != nil {
@@ -75,16 +75,16 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	if r.Null() {
 		r.Skip(approvalWidth)
 	} else {
-		a.Approval = ScanApproval(r, a.ID, &err)
+		a.Approval = scanApproval(r, a.ID, &err)
 	}
 	return a, err
 }
 
-// ScanApproval reads an approval without its votes.
-func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
+// scanApproval reads an approval without its votes.
+func scanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 	o := &gatehouse.Approval{
 		ActionID: actionID, ID: r.Text(), Status: gatehouse.ApprovalStatus(r.Text()), Required: int(r.Int()),
-		Roles: ListAt[gatehouse.Role](r, err), People: ListAt[string](r, err), Excluded: ListAt[string](r, err),
+		Roles: listAt[gatehouse.Role](r, err), People: listAt[string](r, err), Excluded: listAt[string](r, err),
 		ExpiresAt: r.Time(), CreatedAt: r.Time(), Votes: []gatehouse.Vote{},
 	}
 	if r.Null() {
@@ -92,7 +92,7 @@ func ScanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 	} else {
 		o.Confirm = &gatehouse.Confirm{Prompt: r.Text(), Value: r.Text()}
 	}
-	o.Groups = ListAt[string](r, err)
+	o.Groups = listAt[string](r, err)
 	if timing := JSONAt[gatehouse.Timing](r, err); timing != nil {
 		o.Timing = *timing
 	}

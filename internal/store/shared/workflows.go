@@ -92,3 +92,10 @@ func ScanWorkflowCount(r Row) (*gatehouse.WorkflowSummary, error) {
 	w, err := scanWorkflow(r)
 	return &gatehouse.WorkflowSummary{Workflow: w, Versions: int(r.Int()), Runs: map[gatehouse.RunStatus]int{}}, err
 }
+
+// ListSchedules lists the tenant's schedules by workflow.
+func (t Reads) ListSchedules(limit int) ([]*gatehouse.Schedule, error) {
+	return list(t, func(r Row) (*gatehouse.Schedule, error) {
+		return &gatehouse.Schedule{Tenant: t.Tenant(), Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()}, nil
+	}, `SELECT workflow, version, next_at FROM schedule WHERE tenant = $1 ORDER BY workflow LIMIT $2`, t.Tenant(), limit)
+}

@@ -23,14 +23,3 @@ func (t *readTx) OpenLeases(limit int) (list []gatehouse.OpenLease, err error) {
 	}
 	return list, nil
 }
-
-// ListSchedules lists the tenant's schedules by workflow.
-func (t *readTx) ListSchedules(limit int) (list []*gatehouse.Schedule, err error) {
-	err = t.each(`SELECT workflow, version, next_at FROM schedule WHERE tenant = ? ORDER BY workflow LIMIT ?`,
-		func(r *stmt) error {
-			list = append(list,
-				&gatehouse.Schedule{Tenant: t.tenant, Workflow: r.Text(), Version: int(r.Int()), NextAt: r.Time()})
-			return nil
-		}, t.tenant, limit)
-	return list, err
-}

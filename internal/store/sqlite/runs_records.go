@@ -62,15 +62,21 @@ FROM model_usage INDEXED BY model_usage_workflow
 WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ? AND workflow <> ''`
 )
 
-// Spent sums costs. An overflowing sum is an error, so it never passes a
-// budget.
-func (t *readTx) Spent(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
-	if workflow == "" {
-		err = t.one(spentByTenant, row, t.tenant, currency, since)
-	} else {
-		err = t.one(spentByWorkflow, row, t.tenant, currency, since, workflow)
+// Spent sums costs.
+func (t *readTx) Spent(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
+	return t.sumCosts(spentByTenant, spentByWorkflow, workflow, currency, since)
+}
+
+// sumCosts sums by byTenant, or, with a workflow, by byWorkflow. A sum that overflows is an error, so that it
+// cannot pass a budget.
+func (t *readTx) sumCosts(
+	byTenant, byWorkflow, workflow, currency string, since time.Time,
+) (sum gatehouse.Decimal, err error) {
+	sql, args := byTenant, []any{t.tenant, currency, since}
+	if workflow != "" {
+		sql, args = byWorkflow, append(args, workflow)
 	}
+	err = t.one(sql, func(r *stmt) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }, args...)
 	return sum, err
 }
 
@@ -83,15 +89,9 @@ FROM budget_claim INDEXED BY budget_claim_at
 WHERE tenant = ? AND currency = ? AND at > ? AND workflow = ?`
 )
 
-// BudgetClaimed sums claims. An overflowing sum is an error, as in Spent.
-func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (sum gatehouse.Decimal, err error) {
-	row := func(r *stmt) (err error) { sum, err = shared.JoinCost(r.Int(), r.Int()); return err }
-	if workflow == "" {
-		err = t.one(claimedByTenant, row, t.tenant, currency, since)
-	} else {
-		err = t.one(claimedByWorkflow, row, t.tenant, currency, since, workflow)
-	}
-	return sum, err
+// BudgetClaimed sums claims.
+func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
+	return t.sumCosts(claimedByTenant, claimedByWorkflow, workflow, currency, since)
 }
 
 // ReleaseBudget deletes a claim.
