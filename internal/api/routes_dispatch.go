@@ -108,8 +108,8 @@ func (s *Server) dispatchRoutes() []route {
 			handler: body((*gatehouse.ReplayRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ReplayRequest) (reply, error) {
 					out, err := s.cfg.Dispatch.ReplayDeadLetters(ctx, *in)
-					if err == nil && len(out.Results) == 0 && in.Filter != nil {
-						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					if err == nil && len(out.Results) == 0 {
+						err = s.knownFilter(ctx, in.Filter)
 					}
 					return answer(out, err)
 				}),
@@ -123,8 +123,8 @@ func (s *Server) dispatchRoutes() []route {
 			handler: body((*gatehouse.DiscardRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.DiscardRequest) (reply, error) {
 					out, err := s.cfg.Dispatch.DiscardDeadLetters(ctx, *in)
-					if err == nil && len(out.Results) == 0 && in.Filter != nil {
-						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					if err == nil && len(out.Results) == 0 {
+						err = s.knownFilter(ctx, in.Filter)
 					}
 					return answer(out, err)
 				}),
@@ -138,8 +138,8 @@ func (s *Server) dispatchRoutes() []route {
 			handler: body((*gatehouse.ResolveRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.ResolveRequest) (reply, error) {
 					out, err := s.cfg.Dispatch.ResolveDeadLetters(ctx, *in)
-					if err == nil && len(out.Results) == 0 && in.Filter != nil {
-						err = s.knownConnector(ctx, "/filter/connector", in.Filter.Connector)
+					if err == nil && len(out.Results) == 0 {
+						err = s.knownFilter(ctx, in.Filter)
 					}
 					return answer(out, err)
 				}),
@@ -165,6 +165,14 @@ func deadLetterFilter(c *call) gatehouse.DeadLetterFilter {
 		Connector: c.query["connector"], Code: c.query["code"], Status: gatehouse.PushStatus(c.query["status"]),
 		Since: c.query.time("since"),
 	}
+}
+
+// knownFilter is knownConnector for the filter of a request, nil for none.
+func (s *Server) knownFilter(ctx context.Context, f *gatehouse.DeadLetterFilter) error {
+	if f == nil {
+		return nil
+	}
+	return s.knownConnector(ctx, "/filter/connector", f.Connector)
 }
 
 // knownConnector refuses the name of no connector. It is for empty answers: the dead letters of a former

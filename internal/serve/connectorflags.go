@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -92,10 +91,10 @@ func (l *ConfigChecker) merge(ctx context.Context, cfg *config.Config, data, dat
 	}
 	merged, version, err := withStored(ctx, cfg, data, databaseURL)
 	switch {
-	case err != nil && (strings.Contains(err.Error(), config.StoredPath+":") || merged != nil):
-		l.add(storedCheck, term.CheckFail, "%v", err)
+	case err != nil && merged == nil && version == 0: // the store cannot be opened; the check of the store reports that
+		return cfg
 	case err != nil:
-		return cfg // the check of the store reports it
+		l.add(storedCheck, term.CheckFail, "%v", err)
 	case version > 0:
 		l.add(storedCheck, term.CheckOK, "version %d, %d connectors", version,
 			len(merged.Connectors)-len(cfg.Connectors))
