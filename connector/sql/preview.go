@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// previewTime limits a preview: its locks delay others no longer.
+// previewTime limits a preview, and so how long its locks delay others.
 const previewTime = 2 * time.Second
 
 var _ connector.Previewer = (*Connector)(nil)

@@ -292,8 +292,8 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished, somebody asks, wait has passed, or the server has ended. x is the server's
-// answer if this proxy executed the action.
+// hold waits until an action is finished, somebody asks, wait has passed, or the
+// server has ended. x is the server's answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
 ) (*gatehouse.Action, *execution, error) {

@@ -80,7 +80,7 @@ func (s statementOf[R]) withSingle(text string) statementOf[R] {
 	return s
 }
 
-// withKey says that a column is an idempotency key.
+// withKey keeps rows with the same idempotency key out of one group.
 func (s statementOf[R]) withKey() statementOf[R] {
 	s.key = s.column("IdempotencyKey")
 	return s
