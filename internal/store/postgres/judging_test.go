@@ -16,7 +16,7 @@ import (
 
 // bomb is a policy whose rules take long to evaluate and match nothing.
 func bomb(n int) string {
-	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 160), ",") + "]"
+	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 300), ",") + "]"
 	var b strings.Builder
 	b.WriteString(string(policy.DefaultSource()))
 	if !strings.Contains(b.String(), "\nrules:") {
