@@ -45,8 +45,8 @@ func (r *replaced) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues)
 }
 
 // TestStandbyLackedPublishedEvents: after a failover, the log has other entries in
-// place of the published ones, and five more. The feed must not publish these as if
-// they followed.
+// place of the published ones, and then five more. The feed must not publish the
+// five as the continuation of what it has published.
 func TestStandbyLackedPublishedEvents(t *testing.T) {
 	t.Parallel()
 	broker := natstest.Start(t)
