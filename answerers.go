@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// MaxFirstAnswerers is the largest number of Answerers that a proposal's opening reads.
+// MaxFirstAnswerers is the largest number of possible answerers that the first read of a
+// proposal returns.
 const MaxFirstAnswerers = 16
 
 // Audience names the people whom a question asks; see [Approval].
@@ -55,10 +56,10 @@ func (p *Principal) MayDecide() bool {
 	return !p.Disabled && p.Kind == KindPerson && p.Has(RoleApprover)
 }
 
-// Answerers counts the persons who may answer at some time: enabled approvers whom
+// CountAnswerers counts the persons who may answer at some time: enabled approvers whom
 // the approval asks and does not exclude. Two principals of one person count once.
 // With fewer than Required, the question can never be approved.
-func (a *Approval) Answerers(people []*Principal) int {
+func (a *Approval) CountAnswerers(people []*Principal) int {
 	seen := make(map[string]bool)
 	for _, p := range people {
 		if p.MayDecide() && !a.Bars(p) && a.EverAsks(p) {

@@ -42,7 +42,7 @@ func TestAnswerers(t *testing.T) {
 		"excluded from the group":  {gatehouse.Approval{Groups: []string{"finance"}, Excluded: []string{"ana"}}, 0},
 		"all of them are excluded": {gatehouse.Approval{Excluded: []string{"ana", "prn_ben", "root"}}, 0},
 	} {
-		if got := c.ap.Answerers(people); got != c.want {
+		if got := c.ap.CountAnswerers(people); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}

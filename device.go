@@ -30,8 +30,8 @@ type Device struct {
 	LastError string `json:"last_error,omitempty"`
 	// Subscription says how to reach the device. It is secret.
 	Subscription `json:"-"`
-	// LastMessage is the id of the last notification that was accepted: when it is
-	// retried for another device, this one is skipped.
+	// LastMessage is the id of the last notification that the push service accepted for
+	// this device. A retry of the notification for another device skips this device.
 	LastMessage string `json:"-"`
 }
 
@@ -50,7 +50,7 @@ const (
 	PushAuthSize = 16
 )
 
-// Validate checks the form; it does not resolve the endpoint's host.
+// Validate checks the format of the fields; it does not resolve the endpoint's host.
 func (s *Subscription) Validate() error {
 	var v Violations
 	u, err := url.Parse(s.Endpoint)

@@ -105,7 +105,7 @@ type RingWriter interface {
 	// RevokeRingKey sets revoked_at to Now, and retired_at where that is unset. It
 	// fails with ErrConflict if the key is revoked already.
 	RevokeRingKey(id string) error
-	// ResealRingKey sets Sealed, and Master to to. It fails with ErrConflict unless the
-	// stored Master is from.
-	ResealRingKey(id, from string, sealed []byte, to string) error
+	// ResealRingKey replaces Sealed, and changes Master from oldMaster to newMaster. It
+	// fails with ErrConflict unless the stored Master is oldMaster.
+	ResealRingKey(id, oldMaster string, sealed []byte, newMaster string) error
 }

@@ -14,11 +14,11 @@ import (
 //
 //   - On every request, it calls FindSession with the session cookie's value, and puts
 //     the returned caller into the context with [NewContext] for every service.
-//   - Every [SignedIn] has a new token, which goes into the session cookie (HttpOnly,
-//     Path=/, SameSite=Lax: an OIDC provider's answer arrives as a navigation from
-//     another site; Secure and __Host- over https). The cookie's old value goes into
-//     Browser.Previous, which ends that session: a token that an attacker
-//     planted is never adopted.
+//   - Every [SignedIn] has a new token, which goes into the session cookie. Its
+//     attributes are HttpOnly, Path=/ and SameSite=Lax, because an OIDC provider sends
+//     the browser back by a navigation from another site; over https also Secure and
+//     the name prefix __Host-. The cookie's old value goes into Browser.Previous, which
+//     ends that session: a token that an attacker planted is never adopted.
 //   - Between Begin and Finish, the State is in its own cookie (same attributes, until
 //     ExpiresAt). The handler passes it to Finish and clears it. It works once,
 //     whatever the result.
@@ -45,8 +45,8 @@ type SignedIn struct {
 // or link token, the caller of the context must come from FindSession.
 type BrowserService interface {
 	// FindSession returns the caller of a session token, with Session set, Via
-	// console, and StepUp true: the sign-in substitutes for the edit token up to
-	// L3. The error is unauthenticated for a token that is unknown, expired or
+	// console, and StepUp true: for actions up to risk level L3, the sign-in
+	// substitutes for the edit token. The error is unauthenticated for a token that is unknown, expired or
 	// revoked, or whose principal is disabled.
 	FindSession(ctx context.Context, token string) (*Caller, error)
 	// PeekSession is FindSession without recording the use of the session, for requests that an
@@ -67,11 +67,11 @@ type BrowserService interface {
 	// RemovePasskey removes a passkey of the caller, or, for an administrator, any
 	// passkey, and ends the sessions that began with it.
 	RemovePasskey(ctx context.Context, id string) error
-	// UnlinkIdentity removes a link to an OIDC identity, and ends its sessions. Only
-	// administrators may: people who unlink themselves could come back as new
-	// persons.
+	// UnlinkIdentity removes a link to an OIDC identity, and ends the sessions that
+	// began with it. Only administrators may do this: the next sign-in with an unlinked
+	// identity could create a second person.
 	UnlinkIdentity(ctx context.Context, issuer, subject string) error
-	// FindStepUp returns the caller's open step-up for an action as shown;
+	// FindStepUp returns the caller's unused step-up for an action with this digest;
 	// not_found when there is none. Decide consumes it.
 	FindStepUp(ctx context.Context, actionID string, digest Digest) (*StepUp, error)
 	// StepUpWithEditToken records a step-up by the person's edit token;
@@ -145,7 +145,8 @@ type Redirect struct {
 // Challenge is a WebAuthn ceremony. Options is the JSON of
 // PublicKeyCredentialCreationOptionsJSON or …RequestOptionsJSON, for
 // PublicKeyCredential.parseCreationOptionsFromJSON and parseRequestOptionsFromJSON.
-// Finish takes the answer's toJSON().
+// The Finish method takes the JSON of the browser's credential,
+// PublicKeyCredential.toJSON.
 type Challenge struct {
 	Options JSON
 	// State goes into a cookie until ExpiresAt.

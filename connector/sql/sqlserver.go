@@ -85,7 +85,8 @@ func (sqlserverDialect) first(n int) (top, end string) { return "TOP (" + strcon
 
 func (sqlserverDialect) now() string { return "CONVERT(nvarchar(33), SYSUTCDATETIME(), 126) + N'Z'" }
 
-// unlessExists is empty: after the error of a duplicate key, the transaction is still open.
+// unlessExists is empty: a duplicate key makes the INSERT fail but leaves the transaction open, so
+// the caller can continue.
 func (sqlserverDialect) unlessExists() string { return "" }
 
 // recordKey returns bytes, because comparisons of texts ignore trailing spaces.
@@ -125,9 +126,9 @@ func (sqlserverDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit rolls back after an error of sqlserverUncommitted. After another error it is unknown whether
-// the change was committed. COMMIT ends the innermost transaction alone, so it is an error that a
-// trigger left one open.
+// commit rolls back after an error in sqlserverUncommitted. After another error it is unknown whether
+// the change was committed. COMMIT ends only the innermost transaction, so commit fails if a trigger
+// has left another transaction open.
 func (d sqlserverDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	_, err = conn.ExecContext(ctx, "IF @@TRANCOUNT <> 1 THROW 50000, 'a trigger has left a transaction open', 1; "+
 		"COMMIT TRANSACTION")
@@ -145,12 +146,13 @@ func (d sqlserverDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBac
 // transaction that can only be rolled back, and failed validations of memory-optimized tables.
 var sqlserverUncommitted = map[int32]bool{50000: true, 3930: true, 41301: true, 41305: true, 41325: true}
 
-// rollback finds no transaction if an error has ended it already.
+// rollback rolls back the transaction. It succeeds also if an error has ended the transaction already.
 func (sqlserverDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return rollbackBy(ctx, conn, "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")
 }
 
-// ensureRecord creates the table. An existing one must have the key that prevents duplicate records.
+// ensureRecord creates the idempotency table unless it exists. An existing table must have the primary
+// key that prevents duplicate records.
 func (d sqlserverDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	for range 2 {
 		columns, err := d.columns(ctx, conn, table)
@@ -229,7 +231,7 @@ func sqlserverError(err error) *mssql.Error {
 
 func (sqlserverDialect) classify(err error) verdict {
 	e := sqlserverError(err)
-	if e == nil || e.Number == 0 { // 0 is the driver's own
+	if e == nil || e.Number == 0 { // number 0 marks an error of the driver itself
 		return verdict{kind: connector.Ambiguous, code: "connection_lost", detail: "the connection failed"}
 	}
 	// The message of a duplicate ends with the values of the key, and those of some columns must not

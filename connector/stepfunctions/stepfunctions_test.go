@@ -73,8 +73,8 @@ func failureCall() connector.Call {
 
 var failure = connectortest.Failure
 
-var signed = connectortest.Not("the signature covers the body, and AWS returns no values", connectortest.Dropped,
-	connectortest.Changed)
+var inapplicable = connectortest.Not("the signature covers the body, and AWS does not return the stored values",
+	connectortest.Dropped, connectortest.Changed)
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			connectortest.Run(t, connectortest.Harness{Not: signed, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Not: inapplicable, New: func(t *testing.T) *connectortest.Fixture {
 				a := newAWS(t)
 				return &connectortest.Fixture{
 					Connector: newConnector(t, a.config()), Call: c, Creates: name == "start",
@@ -147,8 +147,8 @@ func TestStartsOnce(t *testing.T) {
 	}
 }
 
-// TestTaskClosed: on the first attempt a closed task is another's answer or a timeout; later it may be our
-// own earlier answer.
+// TestTaskClosed: if a task is closed on the first attempt, somebody else has answered it or it has timed
+// out. On a later attempt, our own earlier answer may have closed it.
 func TestTaskClosed(t *testing.T) {
 	t.Parallel()
 	a := newAWS(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// mountOps adds the routes that work without a key: health, metrics (see mayScrape),
-// the OpenAPI document and its page.
+// mountOps adds the routes for operators: health, the OpenAPI document and its page,
+// which need no key, and metrics, which may need one (see mayScrape).
 func (s *Server) mountOps(mux *http.ServeMux) {
 	mux.Handle("/healthz", s.readOnly(func(w http.ResponseWriter, _ *http.Request) error {
 		h := gatehouse.Health{Status: "ok", Build: s.cfg.Build}

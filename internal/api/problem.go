@@ -66,8 +66,8 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeCannotRebase:        "Cannot be rebased",
 	gatehouse.CodeCannotEdit:          "Cannot be edited",
-	gatehouse.CodeNotUnknown:          "The outcome is not unknown",
-	gatehouse.CodePolicyGated:         "The policy is changed through the gate",
+	gatehouse.CodeNotUnknown:          "The outcome is known already",
+	gatehouse.CodePolicyGated:         "The policy can be changed only by a proposal",
 	gatehouse.CodeLeaseLost:           "The caller no longer holds the lease",
 	gatehouse.CodeBadSignature:        "The signature is missing or wrong",
 	gatehouse.CodeBadToken:            "The link is not valid",
@@ -131,7 +131,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, requestID strin
 	}
 	b, err := json.Marshal(&p, wire)
 	if err != nil {
-		// Without a context member that cannot be encoded, the client still gets the code.
+		// A context member cannot be encoded. Without the context, the client still gets the code.
 		s.log.ErrorContext(r.Context(), "encode problem", "request_id", requestID, "code", e.Code, "err", err)
 		p.Context = nil
 		if b, err = json.Marshal(&p, wire); err != nil {

@@ -19,7 +19,8 @@ const (
 	// benchCeilings is the number of ceilings, benchClaims the largest number of claims in the window of each; see
 	// Options.Scale.
 	benchCeilings, benchClaims = 20, 20_000
-	// scalePerTenant: the number of tenants is Options.Scale divided by it, but at most the number of clients.
+	// scalePerTenant: the number of tenants is Options.Scale divided by scalePerTenant, at least 2, and at most the
+	// number of clients.
 	scalePerTenant = 50
 	// checkedTarget and costTarget are PERFORMANCE.md's targets, as parts of the rate of plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5
@@ -42,7 +43,7 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	err = r.costOf(ctx, "older", "decisions that an older policy version judged", "those that the active one judged",
 		checkedTarget, noopTargets(), func(w *world) ([]*world, error) {
-			if err := w.propose(ctx); err != nil { // fill copies it
+			if err := w.propose(ctx); err != nil { // fill copies this action, which the older version has judged
 				return nil, err
 			}
 			_, err := w.App.ApplyPolicy(w.admin, string(policySource)+"# the same rules\n")
@@ -150,8 +151,8 @@ func (r *runner) costOf(
 	return nil
 }
 
-// decideShared measures n clients that decide in the given tenants of one gate, as many in each. It ends early when a
-// tenant has no action left.
+// decideShared measures n clients that decide in the given tenants of one gate. The clients are divided evenly among
+// the tenants. The measurement ends early when a tenant has no action left.
 func decideShared(ctx context.Context, in []*world, n int, d time.Duration, last *outcome) (*outcome, error) {
 	lists, next := make([][]pending, len(in)), make([]atomic.Int64, len(in))
 	for i, w := range in {

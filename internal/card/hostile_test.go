@@ -164,7 +164,7 @@ func TestVisible(t *testing.T) {
 		{"mixed", "see p\u0430ypal now", "see {mixed p\u0430ypal|mixes Latin and Cyrillic letters} now"},
 		{"look-alike", "\u0430\u0440\u0440\u04cf\u0435.com",
 			"{mixed \u0430\u0440\u0440\u04cf\u0435|could be taken for Latin letters}.com"},
-		{"a word of its own", "\u0441\u043e\u043a", "\u0441\u043e\u043a"},
+		{"an ordinary Cyrillic word", "\u0441\u043e\u043a", "\u0441\u043e\u043a"},
 		{"emoji", "\U0001f469\u200d\U0001f4bb", "\U0001f469\u200d\U0001f4bb"},
 		{"an emoji joined to a letter", "\U0001f44d\u200dx", "\U0001f44d{zerowidth U+200D|invisible character}x"},
 		{"a joiner elsewhere", "a\u200db", "a{zerowidth U+200D|invisible character}b"},

@@ -17,7 +17,7 @@ type approveCmd struct {
 	ID               string           `arg:"" help:"The action, or its approval."`
 	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it the action is shown and you are asked."`
 	Confirm          string           `placeholder:"VALUE" help:"The value that L4 and L5 ask to be retyped."`
-	Notes            string           `placeholder:"TEXT" help:"Kept with your vote."`
+	Notes            string           `aliases:"note" placeholder:"TEXT" help:"Kept with your vote."`
 	Yes              bool             `short:"y" help:"Show, but do not ask; for L1 to L3 only."`
 	AcknowledgeStale bool             `help:"Approve although the target changed since the proposal."`
 }
@@ -158,7 +158,7 @@ func (p *prompt) line() (string, error) {
 // rejectCmd rejects an action.
 type rejectCmd struct {
 	ID     string           `arg:"" help:"The action, or its approval."`
-	Notes  string           `aliases:"reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
+	Notes  string           `aliases:"note,reason" placeholder:"TEXT" help:"Why; kept with your vote, and what the agent learns from."`
 	Digest gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw, to be checked."`
 	Hold   bool             `help:"Reject after the action's hold; until then \"gatehouse undo\" takes it back."`
 }

@@ -173,7 +173,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 			break
 		}
 	}
-	if n := (&gatehouse.Approval{}).Answerers(people); n < 2 {
+	if n := (&gatehouse.Approval{}).CountAnswerers(people); n < 2 {
 		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their "+
 			"agents propose, is denied; "+
 			"`gatehouse principal create --kind person --role approver` makes another", n)
@@ -188,7 +188,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		}
 		for _, a := range page.Items {
 			seen++
-			if p := a.Approval; p != nil && p.Answerers(people) < p.Required {
+			if p := a.Approval; p != nil && p.CountAnswerers(people) < p.Required {
 				stuck = append(stuck, a.ID)
 			}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // TestNotifyBounce gives bounced mails to the command, as a mail server's pipe does: without a key,
-// with headers that the mail server adds, and longer than Gatehouse accepts.
+// with headers that the mail server adds, and so long that the command sends only their beginning.
 func TestNotifyBounce(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)

@@ -36,7 +36,7 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 
 // TestReadmeAgent runs the agent of the README exactly as printed: as an sh script, and pasted into
-// a terminal. From the start of the gate to the decision takes less than a minute.
+// a terminal. The decision must come less than a minute after the gate's start.
 func TestReadmeAgent(t *testing.T) {
 	t.Parallel()
 	var blocks []string
@@ -49,7 +49,7 @@ func TestReadmeAgent(t *testing.T) {
 	i := slices.IndexFunc(blocks, func(b string) bool { return strings.Contains(b, "proposed-actions") })
 	if i != 2 || blocks[0] != "git clone https://github.com/gatehouse-dev/gatehouse && cd gatehouse\nmake demo\n" ||
 		blocks[1] != "make dev\n" {
-		t.Fatalf("the page must have make demo in a clone, make dev, and the agent: %q", blocks)
+		t.Fatalf("README.md must begin with clone and `make demo`, `make dev`, and the agent: %q", blocks)
 	}
 	plan, err := exec.Command("make", "-C", "../..", "--no-print-directory", "-n", "dev").Output()
 	if err != nil || !strings.HasSuffix(string(plan), "-o bin/gatehouse ./cmd/gatehouse\n./bin/gatehouse dev\n") {

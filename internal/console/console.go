@@ -40,11 +40,11 @@ type Config struct {
 	Grants Grants
 	// Devices lets people manage the browsers that get their notifications; nil leaves its page out.
 	Devices Devices
-	// Preferences lets people choose their messages; nil leaves that part of the page out.
+	// Preferences lets people choose their messages; nil leaves that part of the devices page out.
 	Preferences gatehouse.PreferenceService
 	// Unsubscribe serves the unsubscribe links in digests; nil leaves its page out.
 	Unsubscribe gatehouse.UnsubscribeService
-	// Mandates lets people stop what they approved; nil leaves its page out.
+	// Mandates lets people stop plans that they approved in advance; nil leaves its page out.
 	Mandates Mandates
 	// LogChecker verifies the audit log.
 	LogChecker LogChecker
@@ -87,16 +87,16 @@ type Hints interface {
 
 // Console is the http.Handler for all pages.
 type Console struct {
-	secure   bool
-	cfg      Config
-	log      *slog.Logger
-	assets   *assets
-	nav      []navItem
-	served   map[string]route // by pattern
-	handler  http.Handler
-	streams  streams
-	presence presence
-	reads    *readings
+	secure      bool
+	cfg         Config
+	log         *slog.Logger
+	assets      *assets
+	nav         []navItem
+	served      map[string]route // by pattern
+	handler     http.Handler
+	streams     streams
+	presence    presence
+	targetReads *readings // of targets, kept for a second
 	// bodyTime limits how long a request's body may take; heartbeat is the interval of the
 	// keep-alive messages of an idle stream.
 	bodyTime, heartbeat time.Duration
@@ -181,7 +181,7 @@ func New(cfg Config) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{cfg: cfg, secure: strings.HasPrefix(cfg.PublicURL, "https://") || cfg.TLS && cfg.PublicURL == "",
-		log: cfg.Log, assets: a, reads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
+		log: cfg.Log, assets: a, targetReads: newReadings(), bodyTime: bodyTime, heartbeat: heartbeat}
 	mux := http.NewServeMux()
 	c.served = make(map[string]route)
 	for _, rt := range c.routes() {

@@ -105,7 +105,7 @@ func errorTitle(code gatehouse.Code) string {
 		gatehouse.CodeConfirmation:        "Please confirm",
 		gatehouse.CodeCeilingExceeded:     "A ceiling would be exceeded",
 		gatehouse.CodeAuthorityRevoked:    "No longer allowed",
-		gatehouse.CodePolicyGated:         "The policy is changed through the gate",
+		gatehouse.CodePolicyGated:         "The policy can be changed only by a proposal",
 		gatehouse.CodeTooLate:             "Too late",
 		gatehouse.CodeNotReversible:       "Cannot be reversed",
 		gatehouse.CodeCannotRebase:        "Cannot be rebased",

@@ -31,7 +31,7 @@ var formFields = regexp.MustCompile(`(?s)<textarea[^>]*>.*?</textarea>`)
 func TestEveryPageShowsHostileTextAsText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	const label = "hostile"
 	quoted := gatehouse.StringJSON(hostileText)
 	object := gatehouse.ObjectJSON(gatehouse.Member{Name: "note", Value: quoted})

@@ -13,7 +13,7 @@ import (
 func TestIterationShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	w.apply("letter", `name: letter
 steps:

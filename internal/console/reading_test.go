@@ -72,7 +72,7 @@ func TestAuditNamesTheActor(t *testing.T) {
 func TestManyWaitsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	w.apply("many", `name: many
 steps:

@@ -33,8 +33,8 @@ steps:
   - {id: each, for_each: "input.list", max_items: 3, uses: transform, with: {item: "${{ item }}"}}
 `
 
-// moving runs the world's workflow engine until the test ends.
-func (w *world) moving() {
+// runWorkflows runs the world's workflow engine until the test ends.
+func (w *world) runWorkflows() {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var work sync.WaitGroup
@@ -86,7 +86,7 @@ func (w *world) reached(id string, s gatehouse.RunStatus) *gatehouse.Run {
 func TestStarterSteersRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	w.apply("asking", asking)
 	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover) // else nobody could answer
 	pia, pat := w.signIn("pia", gatehouse.RoleProposer), w.signIn("pat", gatehouse.RoleProposer)
@@ -110,7 +110,7 @@ func TestStarterSteersRun(t *testing.T) {
 func TestRunPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	w.apply("asking", asking)
 	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)
 	run := w.reached(w.start(w.agent("bot"), "asking", `{"list":["a","b"],"n":1.50e0}`).ID, gatehouse.RunWaitingApproval)
@@ -177,7 +177,7 @@ func between(text, before, after string) string {
 func TestActionLeadsToItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	w.apply("asking", asking)
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	bot := w.agent("bot")
@@ -195,7 +195,7 @@ func TestActionLeadsToItsRun(t *testing.T) {
 func TestAQuestionShowsEarlierOutputs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	w.apply("offer", `name: offer
 steps:
   - {id: price, uses: transform, with: {net: "1180.00", to: "a${{ input.hidden }}b", long: "${{ input.long }}"}}

@@ -13,7 +13,7 @@ import (
 func TestBulkRuns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.moving()
+	w.runWorkflows()
 	w.apply("asking", asking)
 	bot := w.agent("bot")
 	w.principal("cleo", gatehouse.KindPerson, gatehouse.RoleApprover)

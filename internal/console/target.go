@@ -82,7 +82,7 @@ func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 
 func (c *Console) readNow(v *view, a *gatehouse.Action) (*gatehouse.TargetState, time.Time, error) {
 	key := a.Tenant + "/" + a.ID + "/" + string(a.Status)
-	return c.reads.Get(v.ctx, "", key, c.cfg.Now, func(ctx context.Context) (*gatehouse.TargetState, error) {
+	return c.targetReads.Get(v.ctx, "", key, c.cfg.Now, func(ctx context.Context) (*gatehouse.TargetState, error) {
 		return c.cfg.Targets.ReadTarget(ctx, a.ID)
 	})
 }

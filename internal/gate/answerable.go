@@ -42,7 +42,7 @@ func newApproval(
 	if from.required > v.Required {
 		asker = "the step of the run asks"
 	}
-	if ap.Answerers(from.opened.Answerers) >= ap.Required {
+	if ap.CountAnswerers(from.opened.Answerers) >= ap.Required {
 		return ap, "", nil
 	}
 	// The opened answerers may be incomplete, so check all people.
@@ -100,7 +100,7 @@ func unanswerable(
 	if err != nil {
 		return "", err
 	}
-	n := ap.Answerers(people)
+	n := ap.CountAnswerers(people)
 	if n >= ap.Required {
 		return "", nil
 	}
@@ -180,7 +180,7 @@ func (e exclusion) reasons(
 			list = append(list, name+" is excluded as "+named.as)
 		}
 	}
-	if n := (&gatehouse.Approval{}).Answerers(left); n > 0 {
+	if n := (&gatehouse.Approval{}).CountAnswerers(left); n > 0 {
 		list = append(list, are(n)+" excluded for contributing to the content")
 	}
 	return list, nil

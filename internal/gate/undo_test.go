@@ -84,7 +84,8 @@ func TestUndoOfAnApproval(t *testing.T) {
 	if err != nil || again.Code != gatehouse.AlreadyUndone || again.Action.ID != next.ID {
 		t.Errorf("a second undo: %+v, %v", again, err)
 	}
-	// The old revision cannot be decided again, but the new one can, until its hold ends.
+	// The old revision cannot be decided again. The new one can be approved, and that approval cannot
+	// be undone after its hold.
 	if _, err := w.gate.Decide(ana, a.ID, approve(a)); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
 		t.Errorf("the old revision: %v", err)
 	}
@@ -220,7 +221,7 @@ func TestWhoMayUndo(t *testing.T) {
 	w.wantUndone(a, got, err)
 }
 
-func TestUndoGivesCeilingsBack(t *testing.T) {
+func TestUndoReleasesCeilingClaims(t *testing.T) {
 	t.Parallel()
 	w := newHoldingWorld(t, `version: 1
 risk: {price_change: 3}

@@ -387,7 +387,7 @@ func (m *model) revise(old *action, p proposal) string {
 	old.status, old.approval = superseded, gatehouse.ApprovalCanceled
 	old.leaves = append(old.leaves, "hitl.superseded")
 	a := m.insert(p, &action{revision: old.revision + 1, supersedes: old, reverses: old.reverses})
-	old.superseded = a
+	old.supersededBy = a
 	return fmt.Sprintf("proposed %s", a.status)
 }
 

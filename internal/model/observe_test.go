@@ -38,7 +38,7 @@ func (s *side) observe() []string {
 func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gatehouse.Receipt) string {
 	o := observation{
 		kind: a.ActionType, revision: a.Revision, status: string(a.Status), decidedBy: a.DecidedBy,
-		archived: a.ArchivedAt != nil, supersedes: s.place(a.Supersedes), superseded: s.place(a.Superseded),
+		archived: a.ArchivedAt != nil, supersedes: s.place(a.Supersedes), supersededBy: s.place(a.Superseded),
 		reverses: s.place(a.Reverses), reversedBy: s.place(a.ReversedBy),
 	}
 	if a.Failure != nil {

@@ -20,11 +20,11 @@ type model struct {
 	answers map[string]answered
 	pushes  int  // ever made
 	policy  int  // the active version
-	frozen  bool // whether it has the rule freeze
+	frozen  bool // whether the active policy has the rule "freeze"
 	calls   map[*action]int
 	effects map[*action]int
 	drifted map[string]bool
-	actor   string   // who causes the leaves of the present step; "" if nobody
+	actor   string   // who causes the audit log entries of the present step; "" if nobody
 	told    []string // the messages so far; see tell
 }
 
@@ -55,33 +55,33 @@ type answered struct {
 
 type action struct {
 	proposal
-	n          int // its index in model.actions
-	status     gatehouse.Status
-	approval   gatehouse.ApprovalStatus // "" when nobody is asked
-	version    int                      // of the policy that judged it
-	risk       int
-	revision   int
-	required   int
-	roles      []gatehouse.Role
-	excluded   []string
-	expires    time.Time
-	hold       time.Duration
-	votes      []vote
-	decidedBy  string
-	superseded *action
-	supersedes *action
-	reverses   *action
-	repeats    *action
-	reversedBy *action
-	failure    string
-	reversible bool
-	claim      *claim
-	push       *push
-	receipts   []string
-	leaves     []string
-	actors     []string // of the leaves, in their order
-	heard      int      // how many leaves tell has seen
-	carded     bool     // whether the board has a card of it
+	n            int // its index in model.actions
+	status       gatehouse.Status
+	approval     gatehouse.ApprovalStatus // "" when nobody is asked
+	version      int                      // of the policy that judged it
+	risk         int
+	revision     int
+	required     int
+	roles        []gatehouse.Role
+	excluded     []string
+	expires      time.Time
+	hold         time.Duration
+	votes        []vote
+	decidedBy    string
+	supersededBy *action
+	supersedes   *action
+	reverses     *action
+	repeats      *action
+	reversedBy   *action
+	failure      string
+	reversible   bool
+	claim        *claim
+	push         *push
+	receipts     []string
+	leaves       []string // the types of its audit log entries, in their order
+	actors       []string // who caused each of the leaves
+	heard        int      // how many leaves tell has seen
+	carded       bool     // whether the channel "board" has a card of the action
 	// endedAs is the status after the last step; ended is when that was reached.
 	endedAs  gatehouse.Status
 	ended    time.Time
@@ -128,7 +128,7 @@ func (p proposal) content() string {
 	return fmt.Sprint(p.kind, p.connector, p.operation, p.entity, p.behalf, p.amount, p.expiresIn, p.key, p.claimedRisk)
 }
 
-// The kinds of action, with their levels; see source.
+// The kinds of action. riskOf has their levels; see source.
 const (
 	note      = "note"
 	price     = "price_change"
@@ -184,8 +184,8 @@ func (m *model) denies(kind string) bool {
 // vetoed reports whether a later policy version denies the action.
 func (m *model) vetoed(a *action) bool { return a.version != m.policy && m.denies(a.kind) }
 
-// shown returns the status in reads: from its expiry on it is expired, even before
-// the sweep.
+// shown returns the status that reads show. A pending action reads as expired from
+// its expiry time on, even before the sweep.
 func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
 	if a.status == gatehouse.StatusPending && !m.now.Before(a.expires) {
 		return gatehouse.StatusExpired, gatehouse.ApprovalExpired
@@ -280,7 +280,7 @@ func (m *model) snapshot(a *action) string {
 	o := observation{
 		kind: a.kind, revision: a.revision, status: string(status), approval: string(approval), required: a.required,
 		decidedBy: a.decidedBy, failure: a.failure, receipts: a.receipts, archived: a.archived,
-		supersedes: place(a.supersedes), superseded: place(a.superseded), reverses: place(a.reverses),
+		supersedes: place(a.supersedes), supersededBy: place(a.supersededBy), reverses: place(a.reverses),
 		reversedBy: place(a.reversedBy),
 	}
 	for _, v := range a.votes {
@@ -299,13 +299,14 @@ func (m *model) snapshot(a *action) string {
 	return o.String()
 }
 
-// observation is what model and store are compared by, of one action.
+// observation holds the properties of one action in which the model and the store
+// must agree.
 type observation struct {
 	kind, status, approval, decidedBy, failure, push string
 	revision, required                               int
 	votes, receipts                                  []string
 	archived                                         bool
-	supersedes, superseded, reverses, reversedBy     string
+	supersedes, supersededBy, reverses, reversedBy   string
 }
 
 func (o observation) String() string {
@@ -315,7 +316,7 @@ func (o observation) String() string {
 		"%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by "+
 			"%s, archived %t",
 		o.kind, o.revision, o.status, o.approval, o.required, strings.Join(votes, " "), o.decidedBy, o.failure, o.push,
-		strings.Join(o.receipts, " "), o.supersedes, o.superseded, o.reverses, o.reversedBy, o.archived)
+		strings.Join(o.receipts, " "), o.supersedes, o.supersededBy, o.reverses, o.reversedBy, o.archived)
 }
 
 func place(a *action) string {

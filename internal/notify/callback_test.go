@@ -270,7 +270,7 @@ func TestWebhookCallbackAddresses(t *testing.T) {
 	// The configuration may have changed since the proposal.
 	a.Callback.URL = "https://elsewhere.example/"
 	if _, err = c.Send(t.Context(), &notify.Message{ID: "ntf_1", Action: a}); err == nil {
-		t.Error("it calls a host that is no longer allowed")
+		t.Error("the callback calls a host that is no longer allowed")
 	}
 	if b, err := json.Marshal(webhook.NewBody(&notify.Message{ID: "ntf_1", Kind: gatehouse.NotifyTest})); err != nil ||
 		strings.Contains(string(b), "votes") {

@@ -27,7 +27,7 @@ func TestGuards(t *testing.T) {
 		{"another agent", `proposer.name == "other"`, asks, false},
 		{"this type", `action.type == "price_change"`, gatehouse.OutcomeDeny, true},
 		{"one of a list", `action.connector in ["erp", "shop"]`, gatehouse.OutcomeDeny, true},
-		{"not a text of the rule", `action.type != "refund"`, gatehouse.OutcomeDeny, true},
+		{"not the excepted type", `action.type != "refund"`, gatehouse.OutcomeDeny, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := mustParse(t, fmt.Sprintf("version: 1\nrisk: {price_change: 1, refund: 1}\nrules:\n"+

@@ -28,7 +28,7 @@ type gate struct {
 	servers []*server
 	turn    atomic.Uint64
 	log     tail
-	// address, when set, maps a server's address to the clients' address.
+	// address, if set, maps a server's URL to the URL that clients call.
 	address func(url string) string
 }
 
@@ -80,7 +80,7 @@ func databaseEnv(dsn string) []string {
 	if dsn == "" {
 		return nil
 	}
-	// Each start prepares the statements on every connection, so the short tests have few.
+	// Each start prepares the statements on every connection, so the short tests use fewer connections.
 	return []string{"GATEHOUSE_DATABASE_URL=" + dsn, fmt.Sprint("GATEHOUSE_DATABASE_CONNECTIONS=", scale(5, 16))}
 }
 

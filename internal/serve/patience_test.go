@@ -13,9 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestPatienceOutlastsAnOutage: a push of class A whose target is down for longer than the retries
-// take is applied when the target recovers, without a person. Without patience it is a dead letter
-// by then.
+// TestPatienceOutlastsAnOutage: a target is down until all retries of a push of class A, which is
+// safe to repeat, have failed. With patience, the push is applied when the target recovers, without a
+// person. Without patience, the dispatcher has given up by then, and the outcome stays unknown.
 func TestPatienceOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -60,7 +60,7 @@ dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.
 				}
 			}
 			const attempts = 3 // the first call and two retries
-			await("last retry", func() bool { return calls.Load() > attempts || status() == c.want })
+			await("call after the last retry", func() bool { return calls.Load() > attempts || status() == c.want })
 			up.Store(true)
 			await("outcome", func() bool { return status() == c.want })
 		})

@@ -26,7 +26,7 @@ func archiveBugs() []bug {
 		plant("an action is archived without its family", "16", families,
 			"if !family[i].Related {", "if !family[i].Related || true {", sqlite, conform+"ArchiveFamilies"),
 		plant("a planned family is not checked again", "13", litearc,
-			"if !still {", "if !still && false {", sqlite, conform+"ArchivePins"),
+			"if !unchanged {", "if !unchanged && false {", sqlite, conform+"ArchivePins"),
 		plant("the retention counts from the proposal", "promise 6", families,
 			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", gate, "TestArchiverKeepsTheRetention"),
 		plant("a batch is archived without its entry in the log", "14, promise 7", archived,

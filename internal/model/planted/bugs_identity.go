@@ -54,7 +54,7 @@ func identityBugs() []bug {
 		plant("voters are cached across a change", "promise 2", sqlite+"/people.go",
 			"p.by, p.touched = nil, true", "p.touched = true", sqlite, "TestWriterSeesPeopleAsTheyAre"),
 		plant("people are asked although nobody may answer", "8", "internal/gate/answerable.go",
-			"ap.Answerers(from.opened.Answerers) >= ap.Required", "ap.Answerers(from.opened.Answerers) >= 0", model,
+			"ap.CountAnswerers(from.opened.Answerers) >= ap.Required", "ap.CountAnswerers(from.opened.Answerers) >= 0", model,
 			"TestModel"),
 		plant("a cached caller is accepted without its key", "promise 2", "internal/usecase/usecase.go",
 			"if !c.Cached.Verified {", "if false {", "internal/store/postgres", "TestCachedCaller"),

@@ -129,7 +129,7 @@ func (t *readTx) listArchived(
 	tenant string, f gatehouse.ActionFilter,
 ) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
-	bound := shared.ArchiveBound(tenant, f)
+	bound := shared.ArchiveCursorFilter(tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
 	if err != nil {
 		return page, err
@@ -181,11 +181,11 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 		if !locked {
 			continue
 		}
-		still, err := t.endings().Still(f, before)
+		unchanged, err := t.endings().Unchanged(f, before)
 		if err != nil {
 			return nil, err
 		}
-		if !still {
+		if !unchanged {
 			continue
 		}
 		for _, id := range f.IDs {

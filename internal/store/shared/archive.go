@@ -22,7 +22,7 @@ const (
 	archiveBytes = 1 << 20
 )
 
-// Ending is what decides whether an action can be archived.
+// Ending holds the facts about an action that decide whether it can be archived.
 type Ending struct {
 	Seq        int64
 	Tenant, ID string
@@ -53,8 +53,8 @@ type Endings struct {
 	Kin func(tenant, id string) ([]string, error)
 }
 
-// EndingsOf reads actions by the engine's own statements. In scan and find, $1 is a time: no ceiling counts
-// claims from it or earlier.
+// EndingsOf returns Endings that use the database engine's own statements. In scan and find, $1 is a time:
+// claims made at this time or before no longer count against any ceiling.
 func EndingsOf(t Reader, scan, find, kin string) Endings {
 	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
 	return Endings{
@@ -155,8 +155,8 @@ func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 	return family, nil
 }
 
-// Still reports whether a family has not changed since the plan.
-func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error) {
+// Unchanged reports whether a family has not changed since the plan.
+func (s Endings) Unchanged(f gatehouse.ActionFamily, before time.Time) (bool, error) {
 	if len(f.IDs) == 0 {
 		return false, nil
 	}
@@ -164,12 +164,12 @@ func (s Endings) Still(f gatehouse.ActionFamily, before time.Time) (bool, error)
 	if err != nil || first == nil {
 		return false, err
 	}
-	now, err := s.Family(first, before)
+	current, err := s.Family(first, before)
 	if err != nil {
 		return false, err
 	}
 	want := slices.Sorted(slices.Values(f.IDs))
-	return slices.EqualFunc(now, want, func(e *Ending, id string) bool { return e.ID == id }), nil
+	return slices.EqualFunc(current, want, func(e *Ending, id string) bool { return e.ID == id }), nil
 }
 
 // ArchivedByID finds an archived action by any of its ids.
@@ -246,8 +246,8 @@ func Unpack(packed []byte) (gatehouse.JSON, error) {
 	return gatehouse.JSON(text), nil
 }
 
-// ArchiveBound returns the filter of a cursor of the archive's list.
-func ArchiveBound(tenant string, f gatehouse.ActionFilter) []string {
+// ArchiveCursorFilter returns the filter of a cursor of the archive's list.
+func ArchiveCursorFilter(tenant string, f gatehouse.ActionFilter) []string {
 	return BoundToReader(
 		[]string{tenant, string(f.Status), f.ActionType, fmt.Sprint(int(f.RiskLevel)), f.ProposedBy, f.Query}, f.ReadBy)
 }

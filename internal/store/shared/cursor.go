@@ -28,9 +28,9 @@ const Buckets = 4
 // maxCursor bounds the length of a cursor, in bytes.
 const maxCursor = 1024
 
-// Cursor is the position in a list after which the next page begins: the values of the last row of the
-// previous page by which the list is ordered. To callers it is an opaque text. A forged one can only
-// narrow a query that is bound to the caller's tenant.
+// Cursor is the position in a list after which the next page begins. It holds the sort-key values of the
+// previous page's last row. To callers it is an opaque text. A forged cursor can only narrow a query that is
+// bound to the caller's tenant.
 type Cursor struct {
 	Kind string `json:"k"`
 	// Filter binds the cursor to the tenant and the filter of its first page.

@@ -51,9 +51,10 @@ func AskedGroups(text string) []string {
 	return nil
 }
 
-// inList returns a group's name as it appears in the text of an encoded list: in
-// quotes, which no name contains, so the text of no other group contains it.
-func inList(name string) string { return string(AppendQuoted(nil, name)) }
+// quotedName returns a group's name as it appears in the text of an encoded list. A
+// name cannot contain quotes, so a search for the quoted name matches only lists
+// with exactly this group.
+func quotedName(name string) string { return string(AppendQuoted(nil, name)) }
 
 func scanGroup(r Row) (*gatehouse.Group, error) {
 	return &gatehouse.Group{Tenant: r.Text(), Name: r.Text(), CreatedAt: r.Time()}, nil

@@ -75,10 +75,10 @@ WHERE tenant = $2 AND id = $3 AND revoked_at IS NULL`, t.Now(), t.Tenant(), id)
 }
 
 // ResealRingKey stores a key as sealed under another master key.
-func (t Writes) ResealRingKey(id, from string, sealed []byte, to string) error {
+func (t Writes) ResealRingKey(id, oldMaster string, sealed []byte, newMaster string) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE ring_key SET sealed = $3, master = $4 WHERE tenant = $1 AND id = $2 AND master = $5`,
-		t.Tenant(), id, sealed, to, from)
+		t.Tenant(), id, sealed, newMaster, oldMaster)
 }
 
 func scanReview(r Row) (*gatehouse.Review, error) {

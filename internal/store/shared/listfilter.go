@@ -54,7 +54,7 @@ func FilterActions(add Add, tenant string, f gatehouse.ActionFilter, askedGroup 
 		add(decidedSQL(f.Decided))
 	}
 	if f.AskedGroup != "" {
-		add(askedGroup, inList(f.AskedGroup))
+		add(askedGroup, quotedName(f.AskedGroup))
 	}
 	if f.Assignee != "" {
 		add("EXISTS (SELECT 1 FROM approval s WHERE s.seq = a.seq AND ? IN (s.assignee_id, s.assignee))", f.Assignee)

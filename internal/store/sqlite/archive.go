@@ -95,7 +95,7 @@ func (t *readTx) listArchived(
 	tenant string, f gatehouse.ActionFilter,
 ) (page gatehouse.Page[*gatehouse.Action], err error) {
 	page.Items = []*gatehouse.Action{}
-	bound := shared.ArchiveBound(tenant, f)
+	bound := shared.ArchiveCursorFilter(tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindArchive, bound...)
 	if err != nil {
 		return page, err
@@ -140,11 +140,11 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 		}
 	}
 	for _, f := range families {
-		still, err := t.endings().Still(f, before)
+		unchanged, err := t.endings().Unchanged(f, before)
 		if err != nil {
 			return nil, err
 		}
-		if !still {
+		if !unchanged {
 			continue
 		}
 		for _, id := range f.IDs {

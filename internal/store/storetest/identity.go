@@ -198,8 +198,8 @@ func (s *suite) answerers() {
 		s.view(func(tx gatehouse.ReadTx) (err error) { people, err = tx.ListPeople(); return err })
 		first := s.firstAnswerers(c.asked)
 		ap := gatehouse.Approval{Roles: c.asked.Roles, People: c.asked.People, Groups: c.asked.Groups}
-		if got := ap.Answerers(first); got != c.want || ap.Answerers(people) != c.want {
-			s.Errorf("%s: %d answerers, %d of all people, want %d", name, got, ap.Answerers(people), c.want)
+		if got := ap.CountAnswerers(first); got != c.want || ap.CountAnswerers(people) != c.want {
+			s.Errorf("%s: %d answerers, %d of all people, want %d", name, got, ap.CountAnswerers(people), c.want)
 		}
 		for _, p := range first {
 			if !p.MayDecide() {
