@@ -31,7 +31,8 @@ type Device struct {
 	// Subscription says how to reach the device. It is secret.
 	Subscription `json:"-"`
 	// LastMessage is the id of the last notification that the push service accepted for
-	// this device. A retry of the notification for another device skips this device.
+	// this device. If that notification is retried because another device has not got it,
+	// the retry skips this device.
 	LastMessage string `json:"-"`
 }
 

@@ -29,10 +29,11 @@ func (a *Approval) Question() Digest {
 	if a.About != nil {
 		members = append(members, Member{"about", MustJSON(a.About)})
 	}
-	if a.IsZero() {
+	timing := &a.Timing
+	if timing.IsZero() {
 		return NewDigest(ObjectJSON(append(members, Member{"v", "1"})...))
 	}
-	return NewDigest(ObjectJSON(append(members, Member{"schedule", a.schedule()}, Member{"v", "2"})...))
+	return NewDigest(ObjectJSON(append(members, Member{"schedule", timing.schedule()}, Member{"v", "2"})...))
 }
 
 // schedule returns the schedule as Question hashes it.

@@ -126,8 +126,8 @@ func (sqlserverDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit rolls back after an error in sqlserverUncommitted. After another error it is unknown whether
-// the change was committed. COMMIT ends only the innermost transaction, so commit fails if a trigger
+// commit rolls back if sqlserverUncommitted lists the error's number. After any other error it is unknown
+// whether the change was committed. COMMIT ends only the innermost transaction, so commit fails if a trigger
 // has left another transaction open.
 func (d sqlserverDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	_, err = conn.ExecContext(ctx, "IF @@TRANCOUNT <> 1 THROW 50000, 'a trigger has left a transaction open', 1; "+

@@ -188,7 +188,7 @@ func TestExpressIsRefused(t *testing.T) {
 	}
 }
 
-// TestErrorTable: what each of AWS's errors proves.
+// TestErrorTable checks which kind and code of failure the connector returns for each error of AWS.
 func TestErrorTable(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -28,7 +28,8 @@ type model struct {
 	told    []string // the messages so far; see tell
 }
 
-// principal is a person or an agent. person is the name of a human's first principal.
+// principal is an account of a human or of an agent. A human can have several: the field person is the
+// same in all of them, the name of the first.
 type principal struct {
 	name, person string
 	kind         gatehouse.Kind
@@ -82,7 +83,7 @@ type action struct {
 	actors       []string // who caused each of the leaves
 	heard        int      // how many leaves tell has seen
 	carded       bool     // whether the channel "board" has a card of the action
-	// endedAs is the status after the last step; ended is when that was reached.
+	// endedAs is the status after the test's previous step; ended is when the action reached it.
 	endedAs  gatehouse.Status
 	ended    time.Time
 	archived bool
@@ -313,8 +314,8 @@ func (o observation) String() string {
 	votes := slices.Clone(o.votes)
 	slices.Sort(votes)
 	return fmt.Sprintf(
-		"%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s by %s, reverses %s by "+
-			"%s, archived %t",
+		"%s r%d %s, approval %q of %d [%s], by %q, failure %q, push %s, receipts [%s], supersedes %s, "+
+			"superseded by %s, reverses %s, reversed by %s, archived %t",
 		o.kind, o.revision, o.status, o.approval, o.required, strings.Join(votes, " "), o.decidedBy, o.failure, o.push,
 		strings.Join(o.receipts, " "), o.supersedes, o.supersededBy, o.reverses, o.reversedBy, o.archived)
 }

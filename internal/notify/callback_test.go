@@ -166,7 +166,8 @@ func TestWebhookCallback(t *testing.T) {
 }
 
 // TestCallbackSurvivesItsNotifier: if a notifier dies before it records its call, another one calls again
-// with the same id. A refused callback is retried, and does not count as a failure of the channel.
+// with the same id. A callback that is answered with 500 is retried, and does not count as a failure of
+// the channel.
 func TestCallbackSurvivesItsNotifier(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
