@@ -89,7 +89,8 @@ func survives(t *testing.T, f *Fixture, fault Fault) {
 		if failure == nil || failure.Code != "not_as_approved" || !oneOf(failure, connector.Ambiguous, connector.Terminal) {
 			t.Errorf("got %v, want not_as_approved", failure)
 		}
-		if f.Effects(t) != 0 || failure == nil || failure.Kind != connector.Terminal { // it was rolled back
+		// A terminal failure without an effect is right, too: the change was rolled back.
+		if f.Effects(t) != 0 || failure == nil || failure.Kind != connector.Terminal {
 			f.wantEffects(t, 1)
 		}
 	case Garbled:
@@ -159,7 +160,9 @@ func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res 
 	return res
 }
 
-// refused makes calls while the target does nothing: one call every five minutes for an hour.
+// refused makes calls while the target does nothing: three to a busy target, one with refused
+// credentials, and otherwise twelve, as many as in an hour with one call every five minutes. It does
+// not wait between them.
 func (f *Fixture) refused(t *testing.T, fault Fault) {
 	calls, want := 12, []connector.Kind{connector.NotSent, connector.Transient, connector.Ambiguous}
 	switch fault {
@@ -195,8 +198,8 @@ func oneOf(failure *connector.Error, kinds ...connector.Kind) bool {
 	return slices.Contains(kinds, failure.Kind)
 }
 
-// once makes a call, which may send at most one request that changes something, and claims to have
-// sent nothing only if that is true.
+// once makes a call, which may send at most one request that changes something. Its failure may be
+// ambiguous only if it sent one.
 func (f *Fixture) once(t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
 	t.Helper()
 	requests, changes := f.wire.count()

@@ -46,14 +46,14 @@ type Fixture struct {
 	// Changes tells the requests that change something from others. The default is [Changes]. It may
 	// read the request's body.
 	Changes func(r *http.Request) bool
-	// Field is a member of the request that changes something, JSON or a form, for Dropped: the
-	// server is given the request without it. Value is a text of the request and another one, for
-	// Changed.
+	// Field is for Dropped: the suite removes this member from the JSON or the form of each request
+	// that changes something. Value is for Changed: in such a request, the suite replaces the text
+	// Value[0] by Value[1].
 	Field string
 	Value [2]string
 	// Expired makes the same connector with secrets that the target does not accept.
 	Expired func(t *testing.T) connector.Connector
-	// Skewed answers a request as the target refuses credentials whose time is wrong.
+	// Skewed gives the answer with which the target refuses credentials whose time is wrong.
 	Skewed func(w http.ResponseWriter, r *http.Request)
 	// Break breaks the target in a way that the suite cannot, until heal is called. It returns nil to
 	// leave the fault to the suite.

@@ -120,7 +120,8 @@ func (wi *wire) count() (requests, changed int) {
 	return wi.requests, wi.changed
 }
 
-// hasRewritten reports whether a request was rewritten. Without a wire, Fixture.Break does it.
+// hasRewritten reports whether a request was rewritten. It returns true without a wire, where
+// Fixture.Break drops or changes the value.
 func (wi *wire) hasRewritten() bool {
 	if wi == nil {
 		return true

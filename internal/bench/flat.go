@@ -21,7 +21,7 @@ const flatQueue = 20_000
 // both have the same number of pending actions and due pushes.
 func (r *runner) flat(ctx context.Context) (err error) {
 	if r.DatabaseURL == "" {
-		return nil // PostgreSQL's; SQLite's figures on a filled store are inbox and process
+		return nil // measured on PostgreSQL only; on SQLite, inbox and process have a filled store
 	}
 	var sides [2]*flatSide
 	sizes := [2]int{r.Scale, max(1, r.Scale/10)}
@@ -123,7 +123,7 @@ func (r *runner) openFlat(ctx context.Context, in databases, size, waiting int) 
 			return nil, err
 		}
 	}
-	// The stride distributes the times over the last 23 hours, out of order.
+	// The stride distributes the expiry times over the 23 hours before later, out of order.
 	if err := s.copies.copy(ctx, s.waiting, waiting, later+" - 60000000 * (i * 37 % 1380)", func(int) {}); err != nil {
 		return nil, err
 	}
@@ -191,7 +191,8 @@ func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error)
 	return o, errors.Join(err, s.copies.queuePushes(ctx))
 }
 
-// sweep closes expired actions: as many as last time, and some more.
+// sweep creates expired actions, half as many again as the last measurement would close in d. It measures
+// the sweeps, and then closes the rest.
 func (s *flatSide) sweep(ctx context.Context, d time.Duration) (_ *outcome, err error) {
 	const batch, guess = 64, 200.0
 	rate := guess

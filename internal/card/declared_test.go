@@ -17,7 +17,7 @@ func declaring(operation, state, change string, fields ...gatehouse.AmountField)
 }
 
 // TestDeclaredAmounts: a declared field is the amount, whatever its name, in its declared
-// currency and unit; without one in the change, names count.
+// currency and unit. If the change has no declared field, an amount is recognized by its name.
 func TestDeclaredAmounts(t *testing.T) {
 	t.Parallel()
 	volume := gatehouse.AmountField{Field: "/volume", Currency: "/unit"}

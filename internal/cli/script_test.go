@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			for _, name := range []string{"GATEHOUSE_URL", "GATEHOUSE_KEY", "GATEHOUSE_EDIT_TOKEN", "GATEHOUSE_DATA"} {
 				e.Setenv(name, "")
 			}
-			// Nothing listens there until the script starts a server.
+			// Nothing listens at this address; the script's command server replaces it.
 			e.Setenv("GATEHOUSE_URL", "http://127.0.0.1:1")
 			return nil
 		},
@@ -320,8 +320,8 @@ func metricScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// tamperScript is: tamper PATH FROM TO. It starts a proxy before the server that replaces a text in
-// the answers of a path, like a lying server.
+// tamperScript is: tamper PATH FROM TO. It starts a proxy in front of the server. The proxy
+// replaces a text in the answers of the paths that contain PATH, as a lying server would.
 func tamperScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: tamper PATH FROM TO")

@@ -38,7 +38,7 @@ func (w *world) price(bot context.Context, price string) *gatehouse.Action {
 func (p *page) rowOf(id string) string { return between(p.body, `id="row-`+id+`"`, "</li>") }
 
 // TestExceededCeilingsAreMarked checks the marks of an action that exceeds a ceiling: on its row,
-// on the page of a selection (which leaves no item out for it), and in full on its card.
+// on the page of a selection (which still includes the action), and in full on its card.
 func TestExceededCeilingsAreMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

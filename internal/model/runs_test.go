@@ -21,7 +21,7 @@ type runMatch struct {
 	sides []*runSide
 	flows []*flow
 	seen  map[string]int
-	// leases are the given leases, by name; outside says whose they are.
+	// leases are all leases handed out so far. Those with outside set belong to an external worker.
 	leases []runLease
 }
 
@@ -129,7 +129,8 @@ func drawFlow(rt *rapid.T, name string) *flow {
 	for i := range rapid.IntRange(1, 5).Draw(rt, "steps") {
 		s := flowStep{id: string(rune('a' + i)), does: rapid.SampledFrom(kinds).Draw(rt, "does"), items: -1,
 			retry: rapid.IntRange(0, 2).Draw(rt, "retry")}
-		if s.does == "hear" && heard { // two that end at the same time end in any order
+		// At most one step hears: two that end at the same time could end in either order.
+		if s.does == "hear" && heard {
 			s.does = "make"
 		}
 		heard = heard || s.does == "hear"
@@ -308,9 +309,9 @@ func (m *runMatch) abandoned(*rapid.T) {
 	m.each(m.model.wakeAll, (*runSide).wakeAll)
 }
 
-// repeated starts a match with a change that its target refuses. People must
-// decide the change when the run's retry proposes it again; the policy allows
-// it once more when the retry has applied it.
+// repeated starts a match with a change that its target refuses. When the run's
+// retry proposes the change again, people must decide it. Once it is applied, the
+// policy again allows the same change without people.
 func (m *runMatch) repeated(*rapid.T) {
 	m.carried(0)
 	m.each(func() { m.model.dispatch(terminal) }, func(s *runSide) { s.dispatch(terminal) })
@@ -387,7 +388,7 @@ func (m *runMatch) given(steps []*stepState, outside bool, side func(*runSide) [
 	}
 }
 
-// pick draws a lease, recent ones more often than old ones.
+// pick draws a lease, mostly one that is still held.
 func (m *runMatch) pick(rt *rapid.T, outside bool) runLease {
 	var mine []runLease
 	for _, l := range m.leases {

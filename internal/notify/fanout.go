@@ -16,7 +16,8 @@ import (
 const (
 	// fanOutBatch limits the entries of one round.
 	fanOutBatch = 200
-	// maxEntryAge is how far before the first start entries still cause messages.
+	// maxEntryAge is the greatest age of an entry that still causes messages when a tenant's log is read
+	// for the first time.
 	maxEntryAge = 24 * time.Hour
 )
 

@@ -57,8 +57,8 @@ func testAgentsReadTheirRuns(t *testing.T, w *world) {
 }
 
 // TestScheduleBeganItsRun: a server died after it began a scheduled run and
-// before it advanced the schedule, so that time is still due. The next server
-// finds the run, begins no second one, and advances the schedule.
+// before it advanced the schedule. The time of that run is therefore still due.
+// The next server finds the run, begins no second one, and advances the schedule.
 func TestScheduleBeganItsRun(t *testing.T) { onBoth(t, testScheduleBeganItsRun) }
 
 func testScheduleBeganItsRun(t *testing.T, w *world) {

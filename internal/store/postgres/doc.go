@@ -82,8 +82,8 @@
 // A running Update holds a caller slot, which bounds the closures, and an update slot, which bounds
 // the connections. A lock that another transaction holds for long, for example that of a stopped
 // replica, delays only the Updates that need it. Slots and connections remain free for all others.
-// The first rule is needed because a stopped replica holds the locks of a whole group, the second
-// because any number of callers can want the same row.
+// Of the rules below, the first is needed because a stopped replica holds the locks of a whole group,
+// the second because any number of callers can want the same row.
 //
 //   - An Update waits for a lock for 100 ms at first. If it does not get the lock, it returns its
 //     update slot and its connection, and runs again, alone, with the full lock_timeout. Such Updates
@@ -143,8 +143,8 @@
 // # Time
 //
 // Now is the database's clock. The first call of Now reads the clock, after all locks taken so far.
-// A reading is never before an earlier reading of this process, nor before the last time that was
-// stored when the process started. If the server's clock falls back, each process repeats its last
+// A reading is never before an earlier reading of this process, nor before the latest time that the
+// database contained when the process started. If the server's clock falls back, each process repeats its last
 // reading until the clock has caught up, so the readings of two processes may differ by that much.
 //
 // Every find and list shows a pending action as expired once its approval has expired, even if the

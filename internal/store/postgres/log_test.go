@@ -145,10 +145,10 @@ func TestNumberingIsAllOrNone(t *testing.T) {
 	}
 }
 
-// TestNumberingGoesOnWithoutWhatIsGone: waiting leaves that somebody deleted in spite of the
-// triggers do not keep other leaves from their numbers, whether these were stored with them or
-// later. Their own rows remain, for doctor to report.
-func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
+// TestNumberingGoesOnWithoutDeletedLeaves: if somebody deletes waiting leaves in spite of the triggers,
+// all other leaves still get numbers, whether they were stored with the deleted leaves or later. The
+// deleted leaves remain listed in audit_waiting, for doctor to report.
+func TestNumberingGoesOnWithoutDeletedLeaves(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	s := openTest(t, Config{})
@@ -206,7 +206,7 @@ func TestNumberingGoesOnWithoutWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]int64{1, 2, 3, 4, 5, 8}, left); diff != "" {
-		t.Errorf("what waits on (-want +got):\n%s", diff)
+		t.Errorf("still waiting (-want +got):\n%s", diff)
 	}
 }
 

@@ -27,7 +27,7 @@ func plansAreAlike(t *testing.T, url string, statements []string) {
 		}
 		compared++
 		if !slices.Equal(with, without) {
-			t.Errorf("%s\nbehind walls:\n%s\nwithout:\n%s", sql, strings.Join(with, "\n"), strings.Join(without, "\n"))
+			t.Errorf("%s\nwith row security:\n%s\nwithout:\n%s", sql, strings.Join(with, "\n"), strings.Join(without, "\n"))
 		}
 	}
 	if compared < 80 {
@@ -92,7 +92,7 @@ func planner(t *testing.T, url string) func(sql string) []string {
 				plan[len(plan)-1] += " by " + by
 			}
 		}
-		slices.Sort(plan) // the order of the parts of one action does not matter
+		slices.Sort(plan) // the order of the parts of a plan does not matter
 		return plan
 	}
 }
