@@ -16,8 +16,8 @@ import (
 // Fault is a way in which a target misbehaves.
 type Fault string
 
-// The faults. A fixture with a Server has all of them but Expired, Dropped, Changed and Skewed, which
-// need a field of the fixture. The hostile ones need no fault of the target.
+// The faults. With a Server, the suite can cause all of them; Expired, Dropped, Changed and Skewed also
+// need a field of the fixture. In the hostile ones the proposal is hostile, and the target works.
 const (
 	// LostBefore: the connection is lost, and nothing was done.
 	LostBefore Fault = "an answer lost before the effect"
@@ -62,8 +62,8 @@ func Not(why string, faults ...Fault) map[Fault]string {
 	return not
 }
 
-// survives puts a call through a fault: a failure claims no more than is proven, and the class keeps its
-// promise when the call is made again.
+// survives makes a call while the target has a fault. The kind of the failure must say no more than is
+// known about the effect, and a repeated call must have the effects that the operation's class permits.
 func survives(t *testing.T, f *Fixture, fault Fault) {
 	switch fault {
 	case Expired:
@@ -246,7 +246,7 @@ func skewed(t *testing.T, f *Fixture) {
 		case failure == nil || failure.Kind == connector.Ambiguous || (failure.Code == "clock_skew") != (off != 0):
 			t.Errorf("the clock is %s off: %v", off, failure)
 		case off != 0 && (failure.Kind == connector.Terminal || !strings.Contains(failure.Detail, "clock")):
-			t.Errorf("the clock is %s off: %v, which permits no other attempt", off, failure)
+			t.Errorf("the clock is %s off: %v, want a failure that names the clock and permits another attempt", off, failure)
 		}
 		f.wantEffects(t, 0)
 	}
@@ -275,7 +275,7 @@ func hostileReference(t *testing.T, f *Fixture) {
 		c.Target.EntityRef += more
 		effects := f.Effects(t)
 		_, failure := f.execute(t.Context(), t, c)
-		if failure == nil && f.Creates { // it is a name of the new object, or is not sent
+		if failure == nil && f.Creates { // the reference names the new object, or is not sent
 			effects++
 		} else if failure == nil {
 			t.Errorf("%q is accepted as a reference", c.Target.EntityRef)
@@ -285,7 +285,8 @@ func hostileReference(t *testing.T, f *Fixture) {
 	f.wire.wantClean(t)
 }
 
-// hostileTexts: the target stores each text of the change unaltered, or the call fails permanently.
+// hostileTexts: a call with a hostile text makes its one change or fails permanently, and no text changes
+// the structure of a request.
 func hostileTexts(t *testing.T, f *Fixture) {
 	var change any
 	if err := json.Unmarshal([]byte(f.Call.ProposedChange), &change); err != nil {

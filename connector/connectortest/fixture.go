@@ -87,7 +87,7 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"describes itself", describes},
 		{"refuses an unknown operation", unknownOperation},
-		{"applies, and once by key", appliesOnce},
+		{"applies a change once per key", appliesOnce},
 		{"applies once under concurrent calls", concurrentSameKey},
 		{"refuses a stale version", stale},
 		{"lets one of two writers win", twoWriters},
@@ -96,7 +96,7 @@ func Run(t *testing.T, h Harness) {
 		{"previews without an effect", previews},
 		{"reads back", readsBack},
 		{"reverses to the pre-image", reverses},
-		{"classifies a call that was over before it began", canceled},
+		{"classifies a call whose context was canceled before", canceled},
 		{"classifies a deadline", deadline},
 	} {
 		test(p.name, p.run)

@@ -94,8 +94,8 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, err
 }
 
-// fingerprint hashes the definition, with the names of secrets only. The level and the time-out are
-// left out.
+// fingerprint hashes the definition, with the names of secrets only. The tenants, the level and the
+// time-out are left out.
 func fingerprint(cfg Config) string {
 	cfg.Type, cfg.Tenants, cfg.Floor, cfg.Timeout = "email", nil, 0, 0
 	return connector.Fingerprint(cfg)

@@ -48,7 +48,7 @@ func TestFloors(t *testing.T) {
 		refs                      []string
 		want                      gatehouse.RiskLevel
 	}{
-		// Fields of an entity lower only a PATCH that sends the change itself.
+		// The levels of an entity's fields lower the floor only of a PATCH that sends the change itself.
 		{"update", "deal", `{"note":"x"}`, nil, 1},
 		{"update", "deal", `{"note":"x","stage":"won"}`, nil, 2},
 		{"update", "deal", `{"amount":1,"note":"x"}`, nil, 3},
@@ -61,7 +61,7 @@ func TestFloors(t *testing.T) {
 		{"publish", "deal", `{"note":"x"}`, nil, 3},
 		{"touch", "deal", `{"note":"x"}`, nil, 3},
 		{"rewrite", "deal", `{"note":"x"}`, nil, 3},
-		// Fields of an operation: if both declare the field, the higher level counts.
+		// Fields of an operation: if the entity declares the field, too, the higher level counts.
 		{"comment", "customer", `{"text":"x"}`, nil, 2},
 		{"comment", "deal", `{"note":"x"}`, nil, 2},
 		{"comment", "customer", `{"price":"1","text":"x"}`, nil, 3},

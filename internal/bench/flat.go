@@ -21,7 +21,7 @@ const flatQueue = 20_000
 // both have the same number of pending actions and due pushes.
 func (r *runner) flat(ctx context.Context) (err error) {
 	if r.DatabaseURL == "" {
-		return nil // measured on PostgreSQL only; on SQLite, inbox and process have a filled store
+		return nil // measured on PostgreSQL only; on SQLite, the figures inbox and process use a filled store
 	}
 	var sides [2]*flatSide
 	sizes := [2]int{r.Scale, max(1, r.Scale/10)}
@@ -123,7 +123,7 @@ func (r *runner) openFlat(ctx context.Context, in databases, size, waiting int) 
 			return nil, err
 		}
 	}
-	// The stride distributes the expiry times over the 23 hours before later, out of order.
+	// The stride distributes the expiry times, out of order, over 23 hours that end at the time later.
 	if err := s.copies.copy(ctx, s.waiting, waiting, later+" - 60000000 * (i * 37 % 1380)", func(int) {}); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestDeclaredAmounts(t *testing.T) {
 			declaring("create", "", `{"volume":{"value":12},"unit":"EUR"}`, volume),
 			"", "Create invoice 7 with volume.value 12 and unit EUR", false,
 		},
-		"names where no declared field changes": {
+		"recognized by its name if no declared field changes": {
 			declaring("update", `{"price":10,"currency":"EUR"}`, `{"price":12}`, volume),
 			"+2 EUR", "Change price of invoice 7 from 10 to 12 EUR", true,
 		},

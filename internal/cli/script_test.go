@@ -43,7 +43,7 @@ func TestScripts(t *testing.T) {
 			for _, name := range []string{"GATEHOUSE_URL", "GATEHOUSE_KEY", "GATEHOUSE_EDIT_TOKEN", "GATEHOUSE_DATA"} {
 				e.Setenv(name, "")
 			}
-			// Nothing listens at this address; the script's command server replaces it.
+			// Nothing listens at this address; the script command "server" replaces it.
 			e.Setenv("GATEHOUSE_URL", "http://127.0.0.1:1")
 			return nil
 		},

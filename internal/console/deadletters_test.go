@@ -81,7 +81,7 @@ func TestCorrectAndResend(t *testing.T) {
 	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "check")...).
 		want(http.StatusOK).has("11.90", testid("edit-word"))
 	if got := w.action(a.ID); got.Superseded != "" {
-		t.Fatal("a check has proposed it")
+		t.Fatal("checking the correction has proposed it already")
 	}
 	ops.post("/actions/"+a.ID+"/edit/review", append(values, "do", "save")...).
 		want(http.StatusOK).has("Edited by otto", "the list says 11.90")
@@ -107,7 +107,7 @@ func TestHealthOfTheDispatch(t *testing.T) {
 	}
 }
 
-// TestTrends: every bar and figure opens its rows.
+// TestTrends: the bar of a day links to the list of the actions that it counts.
 func TestTrends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -65,6 +65,6 @@ func TestHostileViewNames(t *testing.T) {
 			strings.Join(strings.Fields(text), " ")).want(http.StatusOK).lacks(testid("saved-views"))
 	}
 	if saved < 10 {
-		t.Errorf("only %d names were tried", saved)
+		t.Errorf("only %d names were saved", saved)
 	}
 }

@@ -275,7 +275,7 @@ func (m *runMatch) startOf(f *flow, ref string) {
 	for _, s := range m.sides {
 		id, replayed := s.start(f.name, ref)
 		if replayed != (known >= 0) || replayed && id != s.ids[known] {
-			m.Fatalf("%s: started %s, replayed %v, want the known run %d", s.name, id, replayed, known)
+			m.Fatalf("%s: started %s, replayed %v, but the model knows run %d (-1 is none)", s.name, id, replayed, known)
 		}
 	}
 }
@@ -331,8 +331,8 @@ func (m *runMatch) repeated(*rapid.T) {
 	}
 }
 
-// inARow starts a match with inline steps, so that every run of the test has
-// some.
+// inARow starts a match with inline steps, so that each execution of
+// TestRuns has some.
 func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
 
 // carried starts a run and carries out its first step with up to onward inline

@@ -449,7 +449,7 @@ func (s *fanOut) add(t trigger, a *gatehouse.Action, c *Configured, recipient st
 	}
 	full := !c.Trait().Every && l.count >= s.n.config.DigestAfter
 	if full && recipient == "" && (t.kind == gatehouse.NotifyDecided || t.kind == gatehouse.NotifyExpired) {
-		// A posted message is updated, so that nobody has to read another one.
+		// If the question's message is posted or queued, this one updates it, and need not go into the digest.
 		ref, waits, err := questionMessage(s.tx, a.ID, c.Name)
 		if err != nil {
 			return err

@@ -73,7 +73,7 @@ func TestNumberingReadsWhatItNumbers(t *testing.T) {
 	const waiting, batch = 3000, 300
 	appendLeaves(waiting)
 	if read := number(500, batch); read < 2*batch || read > 4*batch {
-		t.Errorf("finding and numbering %d leaves read %d rows of those that wait", batch, read)
+		t.Errorf("%d rows were read to find and number %d leaves, want %d to %d", read, batch, 2*batch, 4*batch)
 	}
 	if err := s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		left, err := q.UnnumberedLeaves(2 * waiting)

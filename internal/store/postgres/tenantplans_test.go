@@ -97,7 +97,7 @@ func planner(t *testing.T, url string) func(sql string) []string {
 	}
 }
 
-// acrossTenants calls the methods that only exist for all tenants.
+// acrossTenants calls the methods of an UpdateQueues transaction, which covers all tenants.
 func acrossTenants(t *testing.T, s *Store) {
 	t.Helper()
 	err := s.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {

@@ -84,8 +84,8 @@ func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnec
 	}
 }
 
-// lookUp asks a server for its timeline. A server that does not report it, or not to this role,
-// is accepted as the only one of its cluster.
+// lookUp asks a server for its timeline. A server that does not report it, or not to this role, gets
+// the zero value, which check always accepts.
 func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimeline, error) {
 	results, err := c.Exec(ctx, readServerTimeline).ReadAll()
 	var pg *pgconn.PgError
@@ -116,8 +116,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	return at, nil
 }
 
-// customTimeline is the key under which a connection stores its server's timeline. That never
-// changes: only a standby is promoted, and a connection to a standby takes no writes.
+// customTimeline is the key under which a connection stores its server's timeline. The timeline of a
+// connection never changes: only a standby is promoted, and a connection to a standby takes no writes.
 const customTimeline = "gatehouse.branch"
 
 func timelineOf(c *pgx.Conn) serverTimeline {

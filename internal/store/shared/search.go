@@ -24,8 +24,8 @@ type Searchable struct {
 	// status is the stored one; expires is 0 for none.
 	status  gatehouse.Status
 	expires int64
-	// texts are plain; lists are JSON whose values are texts.
-	texts, lists []string
+	// texts are plain. documents are JSON, whose texts and numbers are searched.
+	texts, documents []string
 }
 
 // Place is the position of an action in a list.
@@ -44,7 +44,7 @@ func ScanSearchable(text func() string, number func() int64) *Searchable {
 	for range 9 {
 		s.texts = append(s.texts, text())
 	}
-	s.lists = []string{text(), text()}
+	s.documents = []string{text(), text()}
 	s.texts = append(s.texts, text())
 	return s
 }
@@ -55,7 +55,7 @@ func (s *Searchable) text() string {
 	for _, t := range s.texts {
 		writeWords(&b, t)
 	}
-	for _, t := range s.lists {
+	for _, t := range s.documents {
 		writeValues(&b, t)
 	}
 	return b.String()
