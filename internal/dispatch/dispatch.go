@@ -79,9 +79,10 @@ func (d *Dispatcher) sleep(ctx context.Context, look *pace, full []string, moved
 		look.rest = min(2*look.rest, look.poll)
 	}
 	wait := look.poll
+	aside := d.asideUntil.Load()
 	err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		next, err := q.NextPushAt(full...)
-		if err == nil && !next.IsZero() {
+		if err == nil && !next.IsZero() && (aside == nil || d.now().After(*aside)) {
 			wait = min(wait, max(next.Sub(q.Now())+time.Millisecond, look.rest))
 		}
 		return err
@@ -229,13 +230,17 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 // together, and too short for idle slots to matter.
 const slotWait = 5 * time.Millisecond
 
-// done frees the slot of a finished push, and wakes Run if a tenant is at its
-// bound.
+// done frees the slot of a finished push, notes whether this process's connectors
+// were outdated, and wakes Run if a tenant is at its bound.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording
 	} else {
 		<-d.slots
+	}
+	if j.outdatedReason != nil {
+		until := d.now().Add(2 * outdatedWait)
+		d.asideUntil.Store(&until)
 	}
 	if d.full.Load() {
 		d.hint()

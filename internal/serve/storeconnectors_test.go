@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -12,12 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
 
 // stored is a server, or two, whose connectors are in the store.
@@ -190,7 +194,8 @@ func TestConnectorsOfTheStore(t *testing.T) {
 }
 
 // TestConnectorsOfTwoReplicas: both replicas run the stored version. A replica that cannot build a
-// version keeps the former one, reports it, and leaves its pushes to the other.
+// version keeps the former one, reports it, and leaves its pushes to the other: after it has put a push
+// back, it does not claim that push again before the other can.
 func TestConnectorsOfTwoReplicas(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.Database(t)
@@ -219,9 +224,28 @@ func TestConnectorsOfTwoReplicas(t *testing.T) {
 			"this replica runs version 1 of the connectors, version 2 is stored: connector late") {
 		t.Errorf("%+v", state)
 	}
-	for range 5 {
-		if now := s.approve(s.change()); now.Status != gatehouse.StatusApplied {
-			t.Fatalf("a change under version 2: %s, %+v", now.Status, now.Failure)
+	var changes []*gatehouse.Action
+	for range 20 {
+		changes = append(changes, s.change())
+	}
+	for _, a := range changes {
+		_, err := s.ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
+		must(t, err)
+	}
+	for _, a := range changes {
+		now := s.end(a)
+		if now.Status != gatehouse.StatusApplied {
+			t.Errorf("a change under version 2: %s, %+v", now.Status, now.Failure)
 		}
+	}
+	c, err := pgx.Connect(t.Context(), dsn)
+	must(t, err)
+	defer c.Close(context.Background())
+	_, err = c.Exec(t.Context(), `SELECT set_config($1, $2, false)`, postgres.TenantSetting, postgres.AllTenants)
+	must(t, err)
+	var most int
+	must(t, c.QueryRow(t.Context(), `SELECT max(put_back) FROM push`).Scan(&most))
+	if most > 3 {
+		t.Errorf("the outdated replica has put back a push %d times", most)
 	}
 }
