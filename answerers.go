@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// MaxFirstAnswerers is the largest number of possible answerers that the first read of a
-// proposal returns.
+// MaxFirstAnswerers is the largest number of possible answerers that the store's first read for a
+// new proposal returns.
 const MaxFirstAnswerers = 16
 
 // Audience names the people whom a question asks; see [Approval].

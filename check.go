@@ -56,7 +56,7 @@ type InvariantCheck struct {
 	Number int `json:"number"`
 	// Title is the rule in one sentence.
 	Title string `json:"title"`
-	// Examined counts what was checked: rows, or actions, each with all its rows as one.
+	// Examined counts the checked rows, or the checked actions; an action with all its rows counts as one.
 	Examined int64 `json:"examined"`
 	// NotChecked says why the rule was not checked; "" when it was.
 	NotChecked string `json:"not_checked,omitempty"`

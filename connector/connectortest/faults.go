@@ -133,7 +133,7 @@ func (f *Fixture) lost(t *testing.T, fault Fault, done int) {
 		t.Errorf("ReadBack: %v, %v, of %d effects", finding, err, done)
 	}
 	if res := f.repeat(t, failure, done); done == 1 && res.ExternalID != "" && res.ExternalID != found.ExternalID {
-		t.Errorf("read back the external id %q, then it is %q", found.ExternalID, res.ExternalID)
+		t.Errorf("ReadBack found the external id %q, but the repeated call returned %q", found.ExternalID, res.ExternalID)
 	}
 }
 

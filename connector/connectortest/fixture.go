@@ -96,7 +96,7 @@ func Run(t *testing.T, h Harness) {
 		{"previews without an effect", previews},
 		{"reads back", readsBack},
 		{"reverses to the pre-image", reverses},
-		{"classifies a call whose context was canceled before", canceled},
+		{"classifies a call whose context is already canceled", canceled},
 		{"classifies a deadline", deadline},
 	} {
 		test(p.name, p.run)

@@ -51,7 +51,7 @@ func TestIdempotencyReplaysTheFirstBody(t *testing.T) {
 	}
 }
 
-// TestIdempotencyKnowsThePath uses one key for two actions with equal bodies.
+// TestIdempotencyKnowsThePath sends the same key and body to two paths of one route.
 func TestIdempotencyKnowsThePath(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

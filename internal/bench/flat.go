@@ -13,15 +13,15 @@ import (
 // flatLimit is the factor by which a p99 may grow when the store grows tenfold.
 const flatLimit = 1.5
 
-// flatQueue is the number of due pushes in each of the two stores.
+// flatQueue limits the number of due pushes in each of the two stores.
 const flatQueue = 20_000
 
 // flat measures queries that must not become slower as the store grows: a page of the inbox, a
 // claim of pushes, a batch of the expiry sweep. One store has Scale actions, the other a tenth;
-// both have the same number of pending actions and due pushes.
+// both have the same number of pending actions, and up to flatQueue due pushes.
 func (r *runner) flat(ctx context.Context) (err error) {
 	if r.DatabaseURL == "" {
-		return nil // measured on PostgreSQL only; on SQLite, the figures inbox and process use a filled store
+		return nil // measured on PostgreSQL only; on SQLite, the figures "inbox" and "process" use a filled store
 	}
 	var sides [2]*flatSide
 	sizes := [2]int{r.Scale, max(1, r.Scale/10)}
@@ -123,7 +123,8 @@ func (r *runner) openFlat(ctx context.Context, in databases, size, waiting int) 
 			return nil, err
 		}
 	}
-	// The stride distributes the expiry times, out of order, over 23 hours that end at the time later.
+	// The stride distributes the expiry times, out of order, over the 23 hours before the time of the SQL
+	// expression "later".
 	if err := s.copies.copy(ctx, s.waiting, waiting, later+" - 60000000 * (i * 37 % 1380)", func(int) {}); err != nil {
 		return nil, err
 	}
@@ -167,8 +168,9 @@ func (s *flatSide) inbox(ctx context.Context, d time.Duration) (*outcome, error)
 	})
 }
 
-// claim claims pushes as the dispatcher does until none are left, settles them meanwhile, and
-// returns all of them to the queue at the end.
+// claim measures claims of pushes, made as the dispatcher makes them, for d or until no push is left. It
+// settles the pushes after each claim, outside the measured time, and returns all of them to the queue
+// at the end.
 func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error) {
 	const batch = 16
 	o, err := alone(ctx, d, func() (took time.Duration, err error) {

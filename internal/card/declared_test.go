@@ -118,10 +118,10 @@ func TestClaimAgainstDeclared(t *testing.T) {
 		gatehouse.AmountField{Field: "/cents", Currency: "/unit", Minor: true})
 	a.Magnitude = &gatehouse.Magnitude{Amount: "9800", Currency: "EUR"}
 	if ClaimDiffers(a) {
-		t.Errorf("the claim %v is what the change has", a.Magnitude)
+		t.Errorf("ClaimDiffers is true for %v, which is what the change has", a.Magnitude)
 	}
 	a.Magnitude.Amount = "98.00"
 	if !ClaimDiffers(a) {
-		t.Errorf("the claim %v is not what the change has", a.Magnitude)
+		t.Errorf("ClaimDiffers is false for %v, which is not what the change has", a.Magnitude)
 	}
 }

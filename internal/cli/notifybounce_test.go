@@ -32,7 +32,7 @@ links: {master_key: %q}
 		return stdout.String() + stderr.String()
 	}
 	command(0, "", "notify", "test", "mail", "--url", s.URL, "--key", creds.Key)
-	to := smtp.Await(t, 1)[0].From
+	returnPath := smtp.Await(t, 1)[0].From
 	list := func() string { return command(0, "", "notify", "list", "--url", s.URL, "--key", creds.Key) }
 	if out := list(); !strings.Contains(out, "\taccepted\t") {
 		t.Fatalf("before: %s", out)
@@ -43,20 +43,20 @@ links: {master_key: %q}
 	}
 	report := mailtest.Report("undisclosed:;", "failed", "5.1.1", "no such user")
 	if out := bounce(4, report); !strings.Contains(out, "bad_token") {
-		t.Errorf("without the address: %s", out)
+		t.Errorf("without the return path: %s", out)
 	}
-	bounce(4, report, "--recipient", "x"+to)
+	bounce(4, report, "--recipient", "x"+returnPath)
 	if out := list(); !strings.Contains(out, "\taccepted\t") {
-		t.Errorf("after reports without the address: %s", out)
+		t.Errorf("after reports without the right return path: %s", out)
 	}
 	command(exitTryLater, report, "notify", "bounce", "--url", "http://127.0.0.1:9")
 
-	piped := "From MAILER-DAEMON Fri Nov 27 10:00:00 2026\nX-Original-To: " + to + "\n" + report +
+	piped := "From MAILER-DAEMON Fri Nov 27 10:00:00 2026\nX-Original-To: " + returnPath + "\n" + report +
 		strings.Repeat("x", 1<<20)
 	if out := bounce(0, piped); out != "failed\n" {
 		t.Errorf("the first report: %s", out)
 	}
-	if out := bounce(0, report, "--recipient", to); out != "ignored\n" {
+	if out := bounce(0, report, "--recipient", returnPath); out != "ignored\n" {
 		t.Errorf("the second report: %s", out)
 	}
 	if out := list(); !strings.Contains(out, "\tfailed\t1\tbounced: 5.1.1 no such user\n") {

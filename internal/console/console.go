@@ -135,7 +135,7 @@ type route struct {
 	changesRights bool
 	// public routes are served without a session.
 	public bool
-	// background marks routes that open pages call by themselves.
+	// background marks routes that an open page calls by itself.
 	background bool
 	handle     func(*view) error
 }

@@ -44,7 +44,7 @@ func compare(ctx context.Context, expected, found *sql.DB) (rows, tables int, di
 	for _, name := range union(want, got) {
 		if want[name].sql != got[name].sql {
 			diffs = append(diffs,
-				Difference{name, "", "", cmp.Or(want[name].sql, "no such table"), cmp.Or(got[name].sql, "no such table")})
+				Difference{name, "", "", cmp.Or(want[name].sql, "nothing"), cmp.Or(got[name].sql, "nothing")})
 			continue
 		}
 		if !want[name].table {

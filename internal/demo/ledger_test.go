@@ -83,10 +83,10 @@ func TestCompareFindsEveryDifference(t *testing.T) {
 		"a row gone": {`DELETE FROM credits WHERE id = 50`, `found no such row`},
 		"a row more": {`INSERT INTO credits VALUES (51, 'C-0001', '5.00', 'EUR', 'x')`,
 			`credits 51: expected no such row, found (51, 'C-0001', '5.00', 'EUR', 'x')`},
-		"a table more": {`CREATE TABLE extra (id TEXT)`, `extra: expected no such table, found CREATE TABLE extra (id TEXT)`},
+		"a table more": {`CREATE TABLE extra (id TEXT)`, `extra: expected nothing, found CREATE TABLE extra (id TEXT)`},
 		"a table gone": {`DROP TABLE credits`, `credits: expected CREATE TABLE`},
 		"a trigger": {`CREATE TRIGGER x AFTER INSERT ON items BEGIN SELECT 1; END`,
-			`x: expected no such table, found CREATE TRIGGER`},
+			`x: expected nothing, found CREATE TRIGGER`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := filepath.Join(t.TempDir(), "changed.db")

@@ -64,7 +64,7 @@ func (m *model) archivable(a *action) bool {
 	if c := a.claim; c != nil && c.held && c.at.After(m.now.Add(-gatehouse.MaxCeilingWindow)) {
 		return false
 	}
-	return a.ended.Before(m.now.Add(-retention))
+	return a.lastChange.Before(m.now.Add(-retention))
 }
 
 // family returns an action with all actions that revise or reverse it, or that
@@ -83,11 +83,11 @@ func (m *model) family(a *action) []*action {
 	return family
 }
 
-// ends records when actions reached their present status.
-func (m *model) ends() {
+// changed records when actions reached their present status.
+func (m *model) changed() {
 	for _, a := range m.actions {
-		if a.endedAs != a.status {
-			a.endedAs, a.ended = a.status, m.now
+		if a.lastStatus != a.status {
+			a.lastStatus, a.lastChange = a.status, m.now
 		}
 	}
 }

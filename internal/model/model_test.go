@@ -181,7 +181,7 @@ func (m *match) play(step string, model func() string, real func(*side) string) 
 	}
 	m.model.actor = ""
 	want := model()
-	m.model.ends()
+	m.model.changed()
 	m.model.attribute()
 	m.seen.add(step, want)
 	if m.drawn != nil {

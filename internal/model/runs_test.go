@@ -291,8 +291,8 @@ func (m *runMatch) served(*rapid.T) {
 	}
 }
 
-// unanswered starts a match with a question that nobody answers in time, which
-// is as rare.
+// unanswered starts a match with a question that nobody answers in time: random
+// sequences rarely have one, too.
 func (m *runMatch) unanswered(*rapid.T) {
 	m.carried(0)
 	m.model.now = m.clock.advance(askFor)
@@ -335,8 +335,8 @@ func (m *runMatch) repeated(*rapid.T) {
 // TestRuns has some.
 func (m *runMatch) inARow(*rapid.T) { m.carried(16) }
 
-// carried starts a run and carries out its first step with up to onward inline
-// steps.
+// carried starts a run and carries out its first step; onward limits the number of
+// inline steps after it.
 func (m *runMatch) carried(onward int) {
 	m.startOf(m.flows[1], "")
 	m.each(m.model.admitQueued, (*runSide).admitQueued)

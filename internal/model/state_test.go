@@ -10,8 +10,8 @@ import (
 )
 
 // model is what the gate promises, as one plain data structure: no ids, no
-// transactions, no concurrency. Its methods are the use cases; each returns its
-// answer as a text.
+// transactions, no concurrency. Each use case is a method that returns its answer as
+// a text; the other methods help the use cases.
 type model struct {
 	now     time.Time
 	people  map[string]*principal
@@ -83,10 +83,10 @@ type action struct {
 	actors       []string // who caused each of the leaves
 	heard        int      // how many leaves tell has seen
 	carded       bool     // whether the channel "board" has a card of the action
-	// endedAs is the status after the test's previous step; ended is when the action reached it.
-	endedAs  gatehouse.Status
-	ended    time.Time
-	archived bool
+	// lastStatus is the status after the test's previous step; lastChange is when the action reached it.
+	lastStatus gatehouse.Status
+	lastChange time.Time
+	archived   bool
 }
 
 type vote struct {
@@ -185,8 +185,8 @@ func (m *model) denies(kind string) bool {
 // vetoed reports whether a later policy version denies the action.
 func (m *model) vetoed(a *action) bool { return a.version != m.policy && m.denies(a.kind) }
 
-// shown returns the status that reads show. A pending action reads as expired from
-// its expiry time on, even before the sweep.
+// shown returns the status and the approval status that a read returns. For a pending
+// action, both are expired from its expiry time on, even before the sweep.
 func (m *model) shown(a *action) (gatehouse.Status, gatehouse.ApprovalStatus) {
 	if a.status == gatehouse.StatusPending && !m.now.Before(a.expires) {
 		return gatehouse.StatusExpired, gatehouse.ApprovalExpired

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestGuards: when the first comparisons of a condition exclude the action, the rest
-// is not evaluated, so a fact that is missing there is no error. A missing fact before
-// them is an error, which makes the verdict stricter.
+// TestGuards: if one of the comparisons at the beginning of a condition is false, the
+// rest is not evaluated, and a fact that is missing in the rest is no error. A fact that
+// is missing in or before such a comparison is an error, and the rule denies.
 func TestGuards(t *testing.T) {
 	const asks = gatehouse.OutcomeNeedsApproval
 	for _, c := range []struct {

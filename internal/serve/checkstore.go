@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/invariants"
 )
 
-// StoreChecker checks a server's store, over its own connections.
+// StoreChecker checks a server's store, over connections that it opens for each check.
 type StoreChecker struct {
 	Data, DatabaseURL string
 	Log               *slog.Logger

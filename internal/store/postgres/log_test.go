@@ -210,7 +210,8 @@ func TestNumberingGoesOnWithoutDeletedLeaves(t *testing.T) {
 	}
 }
 
-// numbersFor gives leaves numbers, and the right number of arbitrary tree hashes.
+// numbersFor numbers the waiting leaves, beginning with from. It also returns as many tree hashes as
+// they need, with arbitrary values.
 func numbersFor(
 	from int64, waiting []*gatehouse.PendingLeaf,
 ) (leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) {

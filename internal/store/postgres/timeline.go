@@ -65,8 +65,8 @@ func (m *timelines) check(at serverTimeline) error {
 	return err
 }
 
-// guard is for ValidateConnect: on a failure there, the driver tries the next host of the
-// address. It runs before next, because the driver may use a server although next rejects it.
+// guard is for ValidateConnect: on a failure there, the driver tries another host of the address. The
+// check runs before the function next, because the driver may use a server that next rejects.
 func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, c *pgconn.PgConn) error {
 		at, err := m.lookUp(ctx, c)

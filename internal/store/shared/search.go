@@ -188,8 +188,8 @@ func (s Search) ranges() (list []wordRange) {
 	return list
 }
 
-// BucketEnds are the ends of the due buckets of the order by urgency, relative to
-// the time of the first page. The last bucket has no end.
+// BucketEnds are the ends of the buckets into which the order by urgency puts actions by their time of
+// expiry. They are relative to the time of the first page. The last bucket has no end.
 var BucketEnds = [Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
 // bucket returns the due bucket of an expiry; both times are in microseconds.
