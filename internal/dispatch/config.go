@@ -208,8 +208,8 @@ type Dispatcher struct {
 	// push while a tenant is at its MaxConcurrency (full).
 	nudge chan struct{}
 	full  atomic.Bool
-	// asideUntil is set after a push was put back because this process's connectors are outdated. Until then, Run
-	// does not wake at due times, so that a process with the stored version claims the push first.
+	// asideUntil is set when a push is put back because this process cannot load the connectors of the store. Until
+	// then, Run does not wake at due times, so that a process with the stored version claims the push first.
 	asideUntil atomic.Pointer[time.Time]
 	fair       *fair
 	// breakers is nil when external workers make the calls.

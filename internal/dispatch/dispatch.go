@@ -230,17 +230,13 @@ func (d *Dispatcher) report(ctx context.Context, jobs []*job) ([]gatehouse.Drain
 // together, and too short for idle slots to matter.
 const slotWait = 5 * time.Millisecond
 
-// done frees the slot of a finished push, notes whether this process's connectors
-// were outdated, and wakes Run if a tenant is at its bound.
+// done frees the slot of a finished push, and wakes Run if a tenant is at its
+// bound.
 func (d *Dispatcher) done(j *job) {
 	if j.recorded {
 		<-d.recording
 	} else {
 		<-d.slots
-	}
-	if j.outdatedReason != nil {
-		until := d.now().Add(2 * outdatedWait)
-		d.asideUntil.Store(&until)
 	}
 	if d.full.Load() {
 		d.hint()

@@ -84,6 +84,10 @@ func (j *job) process(ctx context.Context) {
 		// When the lease ends, a rescue brings the push back.
 		j.log.ErrorContext(ctx, "push could not be processed", "error", err)
 	default:
+		if outcome == outcomeReleased && j.outdatedReason != nil {
+			until := j.now().Add(2 * outdatedWait)
+			j.asideUntil.Store(&until)
+		}
 		if outcome == outcomeRetry || outcome == outcomeReleased {
 			j.hint()
 		}

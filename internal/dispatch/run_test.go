@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -124,6 +125,27 @@ func TestRunKeepsTimes(t *testing.T) {
 	s := b.state(a)
 	if s.push.Attempts != 2 || s.push.SentAt.Before(s.push.NotBefore.Add(50*time.Millisecond)) {
 		t.Errorf("%d attempts, the last at %v, not before %v", s.push.Attempts, s.push.SentAt, s.push.NotBefore)
+	}
+}
+
+// TestRunStandsAside: a process that cannot load the stored connectors puts a push back, and does not
+// claim the push as soon as it is due again.
+func TestRunStandsAside(t *testing.T) {
+	t.Parallel()
+	b := live(t, newLedger(connector.ClassA))
+	b.targets.Replace(nil, []string{"shop"}, nil)
+	b.targets.SetRefresh(func(context.Context) error { return errors.New("cannot be loaded") })
+	a := b.approve()
+	config := testConfig()
+	config.Poll = time.Hour
+	stop := run(t, b.dispatcher(config))
+	for b.state(a).push.PutBack == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(outdatedWait * 3 / 2)
+	stop()
+	if n := b.state(a).push.PutBack; n != 1 {
+		t.Errorf("the push was put back %d times", n)
 	}
 }
 

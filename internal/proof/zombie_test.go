@@ -56,7 +56,8 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 	}
 	outlived := 0 // pushes whose lease ended while held
 	late := func() int { return count(t, db, `SELECT count(*) FROM receipt WHERE late`) }
-	for round := 0; round < rounds || round < most && late() == 0; round++ {
+	round := 0
+	for ; round < rounds || round < most && late() == 0; round++ {
 		var actions []*gatehouse.Action
 		if round%2 == 0 {
 			mu.Lock()
@@ -125,7 +126,7 @@ func zombies(t *testing.T, e engine, l *leg, rounds int) {
 	l.add("late results kept as evidence", late())
 	t.Logf("pushes: %v",
 		rowsOf(t, db, `SELECT connector, status, count(*) AS n, max(generation) AS claims FROM push GROUP BY 1, 2`))
-	if outlived < rounds || late() == 0 {
+	if outlived < round || late() == 0 {
 		t.Errorf("only %d leases ended while they were held, and %d late results arrived", outlived, late())
 	}
 	w.check(t, newJournal())
