@@ -51,8 +51,8 @@ func (a About) Seal(state JSON) *About {
 	return &a
 }
 
-// AskedTarget returns the connector and the target on whose state the action was
-// proposed: from the approval step's About, else the action's own.
+// AskedTarget returns the connector and the target that the question is about: those of
+// the approval step's About, else the action's own.
 func (a *Action) AskedTarget() (connector string, t Target) {
 	if a.Approval == nil || a.Approval.About == nil {
 		return a.Connector, a.Target

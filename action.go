@@ -111,7 +111,7 @@ type Proposal struct {
 	Context JSON `json:"context,omitempty"`
 	// ExpiresIn shortens the time to decide, at most [MaxExpiry]; 0 leaves it to the policy.
 	ExpiresIn Span `json:"expires_in,omitempty"`
-	// Callback is called when the action is decided, and when it is finished; nil for none.
+	// Callback says how the proposer learns what became of the action; nil for no callback.
 	Callback *Callback `json:"callback,omitempty"`
 	// Metadata is the proposer's own object, which policies can read. "" for none.
 	Metadata JSON `json:"metadata,omitempty"`
@@ -135,12 +135,12 @@ type Action struct {
 	Status   Status `json:"status"`
 	// Digest is the hash that people approve; see [Digest].
 	Digest Digest `json:"digest"`
-	// Fingerprint is the fingerprint of the connector's definition at the proposal.
+	// Fingerprint is the fingerprint of the connector's definition when the action was proposed.
 	Fingerprint string `json:"connector_fingerprint"`
-	// Declared is what the connector declared about the operation at the proposal; nil if
-	// it declared nothing.
+	// Declared is what the connector declared about the operation when the action was
+	// proposed; nil if it declared nothing.
 	Declared *Declared `json:"declared,omitempty"`
-	// Policy is the judgement at the proposal, which never changes.
+	// Policy is the judgement when the action was proposed. It never changes.
 	Policy PolicyOutcome `json:"policy"`
 	// Approval is nil when the policy decided alone.
 	Approval *Approval `json:"approval"`
@@ -169,7 +169,8 @@ type Action struct {
 	DecidedVia Channel `json:"decided_via,omitempty"`
 	// FinishedAt is nil until the action is in a finished state.
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	// Failure is nil unless the action failed, or its outcome is unknown.
+	// Failure is nil unless the action failed, its outcome is unknown, or its code is
+	// [FailureWorkflowGone].
 	Failure *Failure `json:"failure"`
 	// Ceilings are the claims that an approval reserves.
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
@@ -198,8 +199,8 @@ type Action struct {
 	// CanRebase is whether a pending action can be rebased: its connector can read
 	// the target. It is not stored.
 	CanRebase bool `json:"can_rebase,omitempty"`
-	// CanPreview is whether the target of a pending action can be asked for a
-	// [Preview].
+	// CanPreview is whether the target of a pending action can give a [Preview]. It is not
+	// stored.
 	CanPreview bool `json:"can_preview,omitempty"`
 	// Exceeds lists the ceilings that a pending action would exceed now. It is not
 	// stored.
@@ -218,7 +219,7 @@ type Action struct {
 	ArchivedAt *time.Time `json:"archived_at,omitempty"`
 }
 
-// PolicyOutcome tells how the policy judged an action, and which version of the policy.
+// PolicyOutcome is the judgement of an action by a version of the policy.
 type PolicyOutcome struct {
 	// Outcome is allow, deny or needs_approval.
 	Outcome Outcome `json:"outcome"`
@@ -230,8 +231,8 @@ type PolicyOutcome struct {
 	Version int `json:"version"`
 }
 
-// Failure says why an action ended as failed, or as unknown. A run's failure
-// has neither TargetSays nor Retry.
+// Failure says why an action ended as failed or unknown, or was canceled with
+// [FailureWorkflowGone]. A run's failure has neither TargetSays nor Retry.
 type Failure struct {
 	// Code is for programs, such as target_changed.
 	Code string `json:"code"`

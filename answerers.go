@@ -58,7 +58,8 @@ func (p *Principal) MayDecide() bool {
 
 // CountAnswerers counts the persons who may answer at some time: enabled approvers whom
 // the approval asks and does not exclude. Two principals of one person count once.
-// With fewer than Required, the question can never be approved.
+// With fewer than Required, the question cannot be approved unless others get the role
+// approver or join the audience.
 func (a *Approval) CountAnswerers(people []*Principal) int {
 	seen := make(map[string]bool)
 	for _, p := range people {

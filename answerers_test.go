@@ -31,16 +31,16 @@ func TestAnswerers(t *testing.T) {
 		ap   gatehouse.Approval
 		want int
 	}{
-		"everybody":                {gatehouse.Approval{}, 3},
-		"a role":                   {gatehouse.Approval{Roles: []gatehouse.Role{gatehouse.RoleAdmin}}, 1},
-		"a group":                  {gatehouse.Approval{Groups: []string{"finance"}}, 1},
-		"an empty group":           {gatehouse.Approval{Groups: []string{"legal"}}, 0},
-		"people":                   {gatehouse.Approval{People: []string{"ben", "prn_ben-too", "gone", "nobody"}}, 1},
-		"a group or people":        {gatehouse.Approval{Groups: []string{"finance"}, People: []string{"ben"}}, 2},
-		"excluded by name":         {gatehouse.Approval{Excluded: []string{"ANA"}}, 2},
-		"excluded as a person":     {gatehouse.Approval{Excluded: []string{"prn_ben"}}, 2},
-		"excluded from the group":  {gatehouse.Approval{Groups: []string{"finance"}, Excluded: []string{"ana"}}, 0},
-		"all of them are excluded": {gatehouse.Approval{Excluded: []string{"ana", "prn_ben", "root"}}, 0},
+		"everybody":               {gatehouse.Approval{}, 3},
+		"a role":                  {gatehouse.Approval{Roles: []gatehouse.Role{gatehouse.RoleAdmin}}, 1},
+		"a group":                 {gatehouse.Approval{Groups: []string{"finance"}}, 1},
+		"an empty group":          {gatehouse.Approval{Groups: []string{"legal"}}, 0},
+		"people":                  {gatehouse.Approval{People: []string{"ben", "prn_ben-too", "gone", "nobody"}}, 1},
+		"a group or people":       {gatehouse.Approval{Groups: []string{"finance"}, People: []string{"ben"}}, 2},
+		"excluded by name":        {gatehouse.Approval{Excluded: []string{"ANA"}}, 2},
+		"excluded by person id":   {gatehouse.Approval{Excluded: []string{"prn_ben"}}, 2},
+		"excluded from the group": {gatehouse.Approval{Groups: []string{"finance"}, Excluded: []string{"ana"}}, 0},
+		"everybody excluded":      {gatehouse.Approval{Excluded: []string{"ana", "prn_ben", "root"}}, 0},
 	} {
 		if got := c.ap.CountAnswerers(people); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

@@ -29,13 +29,12 @@ type Approval struct {
 	Required int `json:"required"`
 	// Roles, People and Groups say who may answer from the beginning: holders of
 	// any of the roles, the named principals (by id or name), and members of any of
-	// the groups. Later stages add people. Excluded people
-	// may never answer.
+	// the groups. Later stages add people. Excluded people may never answer.
 	Roles  []Role   `json:"roles"`
 	People []string `json:"people,omitempty"`
 	Groups []string `json:"groups,omitempty"`
-	// Excluded lists principal ids, person ids and names that cannot decide: the
-	// proposer, the sponsor, and the person on whose behalf the action is proposed.
+	// Excluded lists principal ids, person ids and names that cannot decide: those of the proposer,
+	// the sponsor, the person on whose behalf the action is proposed, and other contributors.
 	Excluded []string `json:"excluded"`
 	// ExpiresAt is the end of the last stage, or of the extension once that has
 	// begun. See [Approval.End].
@@ -46,7 +45,8 @@ type Approval struct {
 	// is true once the extension has begun. [Approval.See] sets both.
 	Stage    int  `json:"stage,omitempty"`
 	Extended bool `json:"extended,omitempty"`
-	// Told counts the moments that are in the audit log: see [Approval.Moments].
+	// Told counts the first moments of [Approval.Moments] that are dealt with: each is in the audit log, or was left
+	// out because it came too late.
 	Told int `json:"-"`
 	// RejectsAt is when a held rejection takes effect; nil for none. It is derived: see
 	// [Action.HeldRejection].

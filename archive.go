@@ -10,8 +10,8 @@ import (
 
 const (
 	// MinRetention is the least time that an action stays in the live tables after
-	// its end. It is longer than the life of any key or link to the action: stored
-	// answers (24 hours), signed links (7 days).
+	// its end. No stored answer ([IdempotencyWindow]) and no signed link to the action
+	// ([MaxLinkTTL]) lives longer.
 	MinRetention = 30 * 24 * time.Hour
 	// MaxCeilingWindow is the longest window of a ceiling. An action with a claim
 	// on a ceiling is archived only after the claim is outside every window.
@@ -38,10 +38,10 @@ func (s Status) Archivable() bool {
 	return false
 }
 
-// Record is everything that the store has about one action, except the audit log,
-// which never moves.
+// Record is what the archive keeps of one action. The audit log never moves;
+// notifications, cards and reviews stay in the live tables until they are purged.
 type Record struct {
-	// Action has neither Push nor Receipt set here.
+	// Action has Push and Receipt only in a record that [Archived.Record] has read.
 	Action *Action `json:"action"`
 	// ContentHash is the SHA-256 of the canonical proposal; see
 	// [Proposal.ContentHash].
@@ -231,7 +231,7 @@ type ArchiveWriter interface {
 	// families that another transaction has locked.
 	LockEnded(families []ActionFamily, before time.Time) ([]*Record, error)
 	// PutArchived stores locked actions of one tenant in the archive, and deletes
-	// them and everything that belongs to them from the other tables. It fails with
-	// ErrConflict if an action is already archived.
+	// everything that a [Record] holds, and the snoozes, from the live tables. It fails
+	// with ErrConflict if an action is already archived.
 	PutArchived(list []*Archived) error
 }

@@ -25,8 +25,8 @@ type BreakerState struct {
 	Connector string `json:"connector"`
 	// State is closed, open or half_open.
 	State string `json:"state"`
-	// Since is when the breaker opened; nil when it is closed, or only another process
-	// knows.
+	// Since is when the breaker opened; nil when it is closed, or when only another
+	// process's breaker is open.
 	Since *time.Time `json:"since,omitempty"`
 	// NextTrialAt is when the next trial is due; of another process's breaker, when the
 	// first waiting push is due.
@@ -38,7 +38,7 @@ type BreakerState struct {
 	// Cause describes why calls are stopped, with the last failure. The target's message is left
 	// out if it is for another tenant.
 	Cause string `json:"cause,omitempty"`
-	// Waiting counts the caller's pushes that wait for the breaker, up to
-	// [MaxLimit].
+	// Waiting counts the pushes that wait for the breaker, among the [MaxLimit] newest queued pushes
+	// that the caller may read.
 	Waiting int `json:"waiting"`
 }

@@ -17,13 +17,14 @@ const (
 	CallbackStepFunctions = "step_functions"
 )
 
-// The moments at which a task of Step Functions is answered.
+// The moments at which a Step Functions task is answered.
 const (
 	CallbackOnDecided  = "decided"
 	CallbackOnFinished = "finished"
 )
 
-// The bounds of a callback: of texts in bytes, and of the heartbeat of a state.
+// The bounds of a callback: the lengths of its texts in bytes, and the least HeartbeatSeconds of a
+// Step Functions state.
 const (
 	MaxCallbackURL = 2048
 	MaxSubject     = 255
@@ -31,22 +32,23 @@ const (
 	MinHeartbeat   = 10 * time.Second
 )
 
-// Callback configures how the proposer learns of its action: once when it is decided, and once
-// when it is finished.
+// Callback says how the proposer learns what became of its action. A webhook and NATS get one
+// message when the action is decided, and one when it is finished. A Step Functions task is
+// answered once; see On.
 type Callback struct {
 	// Type is webhook, nats or step_functions.
 	Type string `json:"type"`
-	// URL takes the request of a webhook.
+	// URL is where the requests of a webhook go.
 	URL string `json:"url,omitempty"`
-	// Subject takes the message of NATS.
+	// Subject is the NATS subject of the messages.
 	Subject string `json:"subject,omitempty"`
 	// TaskToken is the token of a waiting Step Functions task. It is sealed before it
 	// is stored, and no answer contains it.
 	TaskToken string `json:"task_token,omitempty"`
-	// TaskTokenHash is set by the server: sha256: and the hash of the task token.
+	// TaskTokenHash is "sha256:" and the hash of the task token in hexadecimal, set by the server.
 	TaskTokenHash string `json:"task_token_hash,omitempty"`
-	// ExecutionARN names the waiting execution: its history can be read after the
-	// loss of an answer. "" for none.
+	// ExecutionARN names the execution that waits, "" for none. When the answer of AWS to
+	// Gatehouse is lost, the execution's history shows whether the task was answered.
 	ExecutionARN string `json:"execution_arn,omitempty"`
 	// On is when the task is answered: decided (the default) or finished.
 	On string `json:"on,omitempty"`
@@ -57,7 +59,7 @@ type Callback struct {
 }
 
 var (
-	subjectForm   = regexp.MustCompile(`^[!-)+-=?-~]+$`) // printable ASCII without * and >
+	subjectForm   = regexp.MustCompile(`^[!-)+-=?-~]+$`) // printable ASCII without space, * and >
 	executionForm = regexp.MustCompile(`^arn:aws[a-z-]*:states:[a-z0-9-]+:[0-9]{12}:execution:[!-~]+:[!-~]+$`)
 )
 
@@ -101,17 +103,17 @@ func (c *Callback) validate(v *Violations) {
 	if c.URL != "" {
 		if u, err := url.Parse(c.URL); err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http" ||
 			u.User != nil || u.Fragment != "" {
-			v.Add("/callback/url", "must be an http or https URL without user information and fragment")
+			v.Add("/callback/url", "must be an http or https URL without user information or fragment")
 		}
 	}
 	if c.Subject != "" && !ValidSubject(c.Subject) {
-		v.Add("/callback/subject", "must be a subject of NATS without wildcards")
+		v.Add("/callback/subject", "must be a NATS subject without wildcards")
 	}
 	if c.TaskTokenHash != "" && c.Sealed == "" {
 		v.Add("/callback/task_token_hash", "is set by the server")
 	}
 	if c.ExecutionARN != "" && !executionForm.MatchString(c.ExecutionARN) {
-		v.Add("/callback/execution_arn", "must be the ARN of an execution of Step Functions")
+		v.Add("/callback/execution_arn", "must be the ARN of a Step Functions execution")
 	}
 	if c.On != "" && c.On != CallbackOnDecided && c.On != CallbackOnFinished {
 		v.Add("/callback/on", "must be decided or finished")
@@ -142,8 +144,8 @@ func (c *Callback) TaskHash() []byte {
 	return sum
 }
 
-// FailureWorkflowGone is the code of an action that was canceled because the
-// workflow that proposed it no longer waits.
+// FailureWorkflowGone is the failure code of a canceled action: the Step Functions task that
+// waited for its callback no longer exists.
 const FailureWorkflowGone = "workflow_gone"
 
 // callbackPrefix begins the names of the channels that make callbacks.

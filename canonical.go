@@ -53,7 +53,7 @@ func Canonicalize(src []byte) (JSON, error) {
 }
 
 // CheckJSON reports what [Canonicalize] would refuse. It is cheaper, since it
-// neither sorts members nor keeps the result.
+// neither rewrites objects in the order of their members nor returns a text.
 func CheckJSON(src []byte) error { return CheckJSONWithin(src, MaxDepth) }
 
 // CheckJSONWithin is CheckJSON with another bound on the nesting, for texts that

@@ -6,8 +6,8 @@ type companionsKey struct{}
 
 // WithCompanions says that n Updates begin at about the same time, each with this context or one derived
 // from it. A store that commits concurrent Updates in groups waits briefly for them, so that one group takes
-// them all. The Updates stay independent: each succeeds or fails by itself, and one that never
-// begins only costs the others that wait.
+// them all. The Updates stay independent: each succeeds or fails by itself. If one of them never
+// begins, the others lose nothing but the wait.
 func WithCompanions(ctx context.Context, n int) context.Context {
 	return context.WithValue(ctx, companionsKey{}, n)
 }

@@ -27,9 +27,8 @@ type ConnectorVersion struct {
 	ActionID  string    `json:"action_id"`
 }
 
-// ConnectorState is the version of the connectors in the store that a process runs. If it
-// differs from the stored version for more than a few seconds, the process cannot use the stored
-// one.
+// ConnectorState says which version of the connectors in the store a process uses. If Running and
+// Stored differ for more than a few seconds, the process cannot use the stored version.
 type ConnectorState struct {
 	// Running is the version that the process uses, 0 for none.
 	Running int `json:"running"`
@@ -37,7 +36,7 @@ type ConnectorState struct {
 	Stored int `json:"stored"`
 }
 
-// ConnectorProposal asks to replace the connectors in the store.
+// ConnectorProposal is a request to replace the connectors in the store.
 type ConnectorProposal struct {
 	// Source is the whole new text, as in [ConnectorVersion].
 	Source string `json:"source"`

@@ -27,8 +27,8 @@ const (
 )
 
 // EventCommented is the type of the leaf of a comment. Its data has the comment's number,
-// kind and text_digest; for an answer also the question in answers and its author's id in
-// asker. EventAssigned is the type of the leaf of an assignment; its data has the
+// kind and text_digest; for an answer also the question's number in answers and the id of the
+// question's author in asker. EventAssigned is the type of the leaf of an assignment; its data has the
 // assignee's name and id, "" for nobody.
 const (
 	EventCommented = "hitl.commented"
@@ -61,7 +61,8 @@ type Conversation struct {
 	Answered int `json:"answered"`
 }
 
-// Assignee is the person who an action is assigned to. An assignment restricts nothing.
+// Assignee is the person to whom an action is assigned. The assignment does not change who may
+// decide.
 type Assignee struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -70,7 +71,7 @@ type Assignee struct {
 // CommentRequest writes a comment.
 type CommentRequest struct {
 	Text string `json:"text"`
-	// Kind is question or comment. "" means a comment, or an answer with Answers.
+	// Kind is comment, question or answer. "" means answer if Answers is set, else comment.
 	Kind CommentKind `json:"kind,omitempty"`
 	// Answers is the number of the question that the text answers.
 	Answers int `json:"answers,omitempty"`
@@ -147,7 +148,7 @@ type ConversationService interface {
 	// Comment adds a comment. It is refused with already_decided or expired once the action
 	// is no longer pending.
 	Comment(ctx context.Context, id string, r CommentRequest) (*Action, error)
-	// Assign makes a person the assignee of the action. It restricts nothing.
+	// Assign makes a person the assignee of the action. It does not change who may decide.
 	Assign(ctx context.Context, id string, r AssignRequest) (*Action, error)
 	// WaitAsked is WaitAction that also returns while the action has an open question with a
 	// number above seen. A caller that passes [Action.LastQuestion] gets each question once.
@@ -188,6 +189,7 @@ type ConversationWriter interface {
 	// PutSnooze stores or replaces a snooze of an unanswered approval, and deletes the
 	// person's snoozes that have ended.
 	PutSnooze(principalID, approvalID string, until time.Time) error
-	// EndSnoozes deletes the snoozes of an action; "" means those of all persons.
+	// EndSnoozes deletes a person's snooze of an action; with principalID "", those of all
+	// persons.
 	EndSnoozes(principalID, approvalID string) error
 }

@@ -31,7 +31,7 @@ type DeadLetter struct {
 	LastAt   time.Time `json:"last_at"`
 	// TargetSays is the target's own answer; see [Push].
 	TargetSays string `json:"target_says"`
-	// ReplaySafe tells whether a replay cannot double the effect. ReplayReason says
+	// ReplaySafe is true when a replay cannot double the effect. ReplayReason says
 	// why, or why not.
 	ReplaySafe   bool   `json:"replay_safe"`
 	ReplayReason string `json:"replay_reason"`
@@ -77,10 +77,10 @@ type DeadLetterFilter struct {
 	Status PushStatus `json:"status,omitempty"`
 	// Group is the key of a [DeadLetterGroup].
 	Group string `json:"group,omitempty"`
-	// Since selects dead letters whose last attempt, or end, is at that time or
-	// later.
+	// Since selects dead letters whose push ended at that time or later.
 	Since *time.Time `json:"since,omitempty"`
-	// Limit bounds the dead letters; 0 is the default.
+	// Limit bounds the dead letters. The default, 0, means [DefaultLimit] for a list and
+	// [MaxDeadLetterBatch] for an act.
 	Limit int `json:"limit,omitempty"`
 	// Cursor is for lists only; acts ignore it.
 	Cursor string `json:"-"`
@@ -137,11 +137,11 @@ func (p *Push) GroupKey() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// MaxDeadLetterBatch bounds how many dead letters one call acts on.
+// MaxDeadLetterBatch bounds how many dead letters one call acts on, except for a replay of all.
 const MaxDeadLetterBatch = 1000
 
 // DeadLetterSelection names dead letters, by ids or by a filter. With DryRun
-// nothing changes, and the answer tells what would change.
+// nothing changes, and the answer says what would change.
 type DeadLetterSelection struct {
 	// IDs are ids of pushes, at most [MaxDeadLetterBatch]. Exclusive with Filter.
 	IDs []string `json:"ids,omitempty"`
@@ -151,7 +151,7 @@ type DeadLetterSelection struct {
 }
 
 // checkSelection refuses an empty or too large selection. A filter names at least
-// one field, so that a forgotten one does not select everything.
+// one field, so that a forgotten field does not select everything.
 func (s DeadLetterSelection) checkSelection(v *Violations, all bool) {
 	given := 0
 	for _, one := range []bool{len(s.IDs) > 0, s.Filter != nil, all} {
@@ -277,7 +277,7 @@ type DeadLetterAnswer struct {
 type DeadLetterResult struct {
 	// ID is the id of the push.
 	ID string `json:"id"`
-	// ActionID is the push's action, "" when the push is unknown.
+	// ActionID is the push's action; "" for a duplicate, and after an error.
 	ActionID string `json:"action_id,omitempty"`
 	// Result is the new state (queued, discarded, applied or failed); in a dry run,
 	// the state that it would get. "" when skipped.

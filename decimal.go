@@ -192,7 +192,7 @@ func (d Decimal) Shifted(n int) Decimal {
 // Sign returns -1, 0 or 1.
 func (d Decimal) Sign() int { return d.fixed().coefficient.Sign() }
 
-// IsZero reports whether the value is 0, as of "", "-0" and "0.00".
+// IsZero reports whether the value is 0, such as that of "", "-0" and "0.00".
 func (d Decimal) IsZero() bool { return d.Sign() == 0 }
 
 var million = big.NewInt(1_000_000)

@@ -11,7 +11,7 @@ const (
 	ResultWon      DecisionResult = "won"      // the request decided
 	ResultVoted    DecisionResult = "voted"    // the vote counts, and the quorum is not met
 	ResultReplayed DecisionResult = "replayed" // the same decision was already taken
-	ResultConflict DecisionResult = "conflict" // another decision was already taken
+	ResultConflict DecisionResult = "conflict" // another decision or vote came before
 	ResultRefused  DecisionResult = "refused"  // any other refusal
 )
 
@@ -70,7 +70,8 @@ type DecisionCount struct {
 	Voted int64 `json:"voted"`
 	// Replayed counts repetitions of a decision that stands.
 	Replayed int64 `json:"replayed"`
-	// Conflict counts answers that came after another decision.
+	// Conflict counts requests that came after another decision, or after another vote of the
+	// same person.
 	Conflict int64 `json:"conflict"`
 	// Refused counts all other errors, such as a missing right.
 	Refused int64 `json:"refused"`

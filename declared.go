@@ -26,7 +26,8 @@ type Undo struct {
 	// Why is the reason why it cannot: "an e-mail that was sent stays sent"; "" for no
 	// particular reason.
 	Why string `json:"why,omitempty"`
-	// Except is what remains nevertheless: "who has read it has the text"; "" for nothing.
+	// Except is what remains nevertheless: "people who have read it still know the text"; ""
+	// for nothing.
 	Except string `json:"except,omitempty"`
 	// Within is how long after the change it can be undone; 0 for no limit.
 	Within Duration `json:"within,omitempty"`
@@ -82,7 +83,7 @@ var (
 		"BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "PYG", "RWF", "UYI", "VND", "VUV", "XAF", "XOF", "XPF",
 	}
 	thousandths = []string{"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
-	// disputed are the currencies of which systems count different minor units.
+	// disputed are the currencies for which systems use different minor units.
 	disputed = []string{"CLF", "ISK", "MGA", "MRU", "UGX", "UYW"}
 )
 

@@ -46,10 +46,10 @@ type Delegation struct {
 	Delegator *Delegator `json:"delegator,omitempty"`
 }
 
-// Delegator has the facts about From by which a delegate can tell which questions
-// ask that person.
+// Delegator has the properties of the principal From that determine which questions
+// From may answer.
 type Delegator struct {
-	// Person, Roles and Groups are the present ones of From.
+	// Person, Roles and Groups are those that From has now.
 	Person string       `json:"person"`
 	Roles  []Role       `json:"roles"`
 	Groups []Membership `json:"groups,omitempty"`
@@ -78,8 +78,8 @@ func (d *Delegation) Covers(a *Action) bool {
 }
 
 // NewDelegation is a request to create a delegation. From and To are names or ids;
-// an empty From is the caller. A zero Starts is now. Types and Level are as in
-// [Delegation].
+// an empty From is the caller. A Starts that is zero or in the past becomes now. Types
+// and Level are as in [Delegation].
 type NewDelegation struct {
 	From   string    `json:"from,omitempty"`
 	To     string    `json:"to"`
@@ -103,7 +103,7 @@ type DelegationService interface {
 	// CreateDelegation stores a delegation. The error has code [CodeInvalid] unless
 	// From and To are two different, enabled persons with the role approver.
 	CreateDelegation(ctx context.Context, d NewDelegation) (*Delegation, error)
-	// ListDelegations returns the delegations from and to the caller, or, for an
+	// ListDelegations returns the delegations from or to the caller, or, for an
 	// administrator, all of the tenant, newest first. Delegations to the caller
 	// that are in force have a Delegator, unless that person may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
@@ -116,7 +116,7 @@ type DelegationService interface {
 type DelegationReader interface {
 	// ListDelegations returns up to limit delegations from or to a principal, or
 	// all of the tenant when principal is "", newest first. With open, it leaves
-	// out delegations that ended before Now.
+	// out delegations that were ended early, or whose Ends is not after Now.
 	ListDelegations(principal string, open bool, limit int) ([]*Delegation, error)
 	FindDelegation(id string) (*Delegation, error)
 }
@@ -133,7 +133,7 @@ type DelegationWriter interface {
 const maxStandings = 500
 
 // Standings returns the delegations to a principal that are in force, or all of the
-// tenant when to is "", with the persons who made them.
+// tenant when to is "", with the persons whom they are from.
 func Standings(tx ReadTx, to string) (out []Standing, err error) {
 	list, err := tx.ListDelegations(to, true, maxStandings)
 	if err != nil {

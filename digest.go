@@ -13,10 +13,11 @@ import (
 //	{"v":1,"tenant","revision","connector":{"name","fingerprint"},"operation",
 //	 "target","current_state","proposed_change","magnitude","idempotency_key"}
 //
-// An absent current_state or magnitude is null. The target always has its
-// entity_type, and entity_ref, entity_refs and version when they are set; the
-// magnitude has its amount, as the string that was given, and currency when
-// it is set. p.IdempotencyKey must be the final one, as the server set it.
+// The members are shown in reading order; the canonical form sorts them by name. An
+// absent current_state or magnitude is null. The target always has entity_type; it has
+// entity_ref, entity_refs and version only if they are set. The magnitude has amount,
+// the string as it was given, and currency only if it is set. p.IdempotencyKey must be
+// the final one, as the server set it.
 func CanonicalAction(tenant string, revision int, connectorName, fingerprint string, p *Proposal) JSON {
 	return ObjectJSON(
 		Member{"connector", ObjectJSON(
@@ -40,12 +41,12 @@ func ComputeDigest(tenant string, revision int, connectorName, fingerprint strin
 	return NewDigest(CanonicalAction(tenant, revision, connectorName, fingerprint, p))
 }
 
-// Canonical returns the [CanonicalAction] of the action's present fields.
+// Canonical returns the [CanonicalAction] of the action's fields as they are now.
 func (a *Action) Canonical() JSON {
 	return CanonicalAction(a.Tenant, a.Revision, a.Connector, a.Fingerprint, &a.Proposal)
 }
 
-// ComputeDigest returns the digest of the action's present fields. It equals
+// ComputeDigest returns the digest of the action's fields as they are now. It equals
 // a.Digest unless a field was changed.
 func (a *Action) ComputeDigest() Digest { return NewDigest(a.Canonical()) }
 
@@ -79,9 +80,9 @@ func (m *Magnitude) canonical() JSON {
 	return ObjectJSON(members...)
 }
 
-// EffectHash returns the SHA-256 of a proposal's effect, whoever proposes it and
-// when: connector, operation, target without its version, and change. The order of
-// entity_refs does not count.
+// EffectHash returns the SHA-256 of a proposal's effect: its connector, operation, target
+// without version, and change. It depends neither on the proposer nor on the time, nor on
+// the order of entity_refs.
 func (p *Proposal) EffectHash() Hash {
 	target := p.Target
 	target.Version = ""

@@ -40,16 +40,17 @@ type DispatchHealth struct {
 	// is at At. It is derived from the pushes: a replayed push counts as waiting
 	// since it was first due.
 	Queue []QueuePoint `json:"queue"`
-	// Capped is true when there were more than [MaxPushFacts] pushes: then the
-	// figures are too low.
+	// Capped is true when [MaxPushFacts] pushes or more were read: then some pushes
+	// may be missing, and the figures may be too low.
 	Capped bool `json:"capped"`
 }
 
-// ConnectorHealth is the health of a connector for the caller's tenant. The counts of
-// the last hour, and the last times, look back [HealthWindow] at most.
+// ConnectorHealth is the health of a connector for the caller's tenant. LastSuccessAt
+// and LastErrorAt look back [HealthWindow]. No figure counts a push that has ended and
+// was created more than two windows ago.
 type ConnectorHealth struct {
 	Connector string `json:"connector"`
-	// Breaker is the circuit breaker of this process.
+	// Breaker is the state of the connector's circuit breaker.
 	Breaker BreakerState `json:"breaker"`
 	// Queued counts the waiting pushes, including those on hold; InFlight counts
 	// the pushes that are being sent.
@@ -57,7 +58,7 @@ type ConnectorHealth struct {
 	InFlight int `json:"in_flight"`
 	// Concurrency is how many calls each replica makes at a time; 0 is no limit.
 	Concurrency int `json:"concurrency,omitempty"`
-	// OldestAt is when the oldest of them was first due; nil for none.
+	// OldestAt is when the oldest push that has not ended was first due; nil for none.
 	OldestAt *time.Time `json:"oldest_at,omitempty"`
 	// AppliedLastHour and FailedLastHour count by outcome; an unknown one is a
 	// failure.

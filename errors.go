@@ -126,7 +126,7 @@ func (c Code) Retryable() bool {
 // Error is an error that may be shown to the outside. Detail is for people;
 // Context holds the members that the contract names for the code.
 type Error struct {
-	// Code is the machine's word; it decides the HTTP status.
+	// Code is for programs; it decides the HTTP status.
 	Code Code
 	// Detail is one sentence for people, without secrets.
 	Detail string
@@ -196,7 +196,7 @@ type Violation struct {
 // Violations collects the errors of an input.
 type Violations []Violation
 
-// Add appends one.
+// Add appends a violation.
 func (v *Violations) Add(pointer, format string, args ...any) {
 	*v = append(*v, Violation{pointer, fmt.Sprintf(format, args...)})
 }
@@ -220,8 +220,8 @@ func QuoteWord(s string) string {
 	return s
 }
 
-// Quote quotes hostile text for an error message: control characters are made
-// visible, and it is cut after 64 runes.
+// Quote quotes hostile text for an error message: it cuts the text after 64 runes,
+// and escapes every character that is not printable ASCII.
 func Quote(s string) string {
 	if r := []rune(s); len(r) > 64 {
 		s = string(r[:64]) + "…"

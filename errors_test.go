@@ -54,7 +54,7 @@ func TestCodes(t *testing.T) {
 		t.Errorf("Codes lists %d; the contract has %d", len(seen), n)
 	}
 	if gatehouse.StatusOf("nonsense") != 500 {
-		t.Error("an unknown code is not 500")
+		t.Error("the status of an unknown code is not 500")
 	}
 }
 
@@ -88,7 +88,7 @@ func TestViolations(t *testing.T) {
 	t.Parallel()
 	var v gatehouse.Violations
 	if err := v.Err(); err != nil {
-		t.Fatalf("none is %v", err)
+		t.Fatalf("Err without violations: %v, want nil", err)
 	}
 	v.Add("/a", "has %d", 1)
 	v.Add("/b", "is wrong")

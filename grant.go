@@ -105,7 +105,7 @@ func (g *Grant) State(at time.Time) string {
 	return "expired"
 }
 
-// WorstCase describes the most that can happen by a grant that nobody has used yet.
+// WorstCase describes the most that the grant permits in total, including what is already used.
 func (g *Grant) WorstCase() string {
 	s := fmt.Sprintf("at most %s %s of %s by %s", counted(g.Count, "time"), g.Operation, g.Connector, g.AgentName)
 	if money := g.money(); money == "" {
@@ -172,7 +172,7 @@ type GrantService interface {
 	// decide for the agent. The error has code [CodeInvalid] where the active policy
 	// does not allow such a grant.
 	CreateGrant(ctx context.Context, n NewGrant) (*Grant, error)
-	// ListGrants returns the tenant's grants, newest first.
+	// ListGrants returns the newest 500 grants of the tenant, newest first.
 	ListGrants(ctx context.Context) ([]*Grant, error)
 	FindGrant(ctx context.Context, id string) (*Grant, error)
 	// RevokeGrant ends a grant at once, for any approver or administrator; one that has

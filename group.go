@@ -53,8 +53,8 @@ type GroupChange struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Membership says that a principal is in a group, and from which source. One group
-// can come from several sources.
+// Membership says that a principal is in a group, and from which source. A principal
+// can be in one group from several sources.
 type Membership struct {
 	Group string `json:"group"`
 	// From is [ByHand] or an issuer.
@@ -63,8 +63,8 @@ type Membership struct {
 
 var groupName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// ValidGroupName reports whether a group can have the name: 1 to 64 lower-case
-// letters, digits, or any of ._- that begin with a letter or digit. Without upper
+// ValidGroupName reports whether a group can have the name: 1 to 64 characters, each a
+// lower-case letter, a digit or one of ._-, the first a letter or digit. Without upper
 // case, no two groups differ by case only.
 func ValidGroupName(name string) bool { return groupName.MatchString(name) }
 

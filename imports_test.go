@@ -47,13 +47,14 @@ var mayImport = map[string][]string{
 	"internal/usecase":                          {""},
 	"internal/gate": {
 		"", "internal/card", "internal/policy", "internal/workflow", "internal/audit", "internal/failpoint",
-		"internal/link", "internal/ring", "internal/spelling", "internal/usecase",
+		"internal/link", "internal/ring", "internal/spelling", "internal/usecase", "internal/aside",
 	},
+	"internal/aside":    {},
 	"internal/lease":    {},
-	"internal/dispatch": {"", "internal/gate", "internal/lease", "connector"},
+	"internal/dispatch": {"", "internal/gate", "internal/aside", "internal/lease", "connector"},
 	"internal/runs": {
-		"", "internal/gate", "internal/lease", "internal/usecase", "internal/workflow", "internal/audit",
-		"internal/failpoint", "connector",
+		"", "internal/gate", "internal/aside", "internal/lease", "internal/usecase", "internal/workflow",
+		"internal/audit", "internal/failpoint", "connector",
 	},
 	"internal/failpoint": {},
 	"internal/api":       {"", "internal/gate", "internal/card", "internal/link"},

@@ -18,7 +18,7 @@ type ActionFact struct {
 	// DecidedVia is "" before a decision, [ViaPolicy] for the policy's.
 	DecidedVia Channel
 	ProposedAt time.Time
-	// ExpiresAt is nil when the question has no end, or there is none.
+	// ExpiresAt is nil when the action has no question, or the question has no end.
 	ExpiresAt *time.Time
 	// DecidedAt is nil before a decision.
 	DecidedAt *time.Time
@@ -44,7 +44,7 @@ const MaxInsightDays = 100
 // InsightsWindow is how far back insights look without a Since.
 const InsightsWindow = 7 * 24 * time.Hour
 
-// InsightService tells how the gate was used.
+// InsightService sums up how the gate was used.
 type InsightService interface {
 	// Insights sums up the proposals that the caller may read and that the filter
 	// selects. Without Since it looks back [InsightsWindow].
@@ -82,9 +82,9 @@ type Insights struct {
 	Decisions []DecisionCount `json:"decisions"`
 }
 
-// Insight sums up the proposals of one action type or agent.
+// Insight sums up the proposals of one action type, agent, day or group.
 type Insight struct {
-	// Name is the type's or the agent's; "" for the sum of all.
+	// Name is the type, the agent's or group's name, or the day; "" for the sum of all.
 	Name string `json:"name,omitempty"`
 	// Proposed counts all proposals, whatever their outcome.
 	Proposed int `json:"proposed"`
@@ -94,7 +94,7 @@ type Insight struct {
 	// Allowed and Denied count decisions by the policy.
 	Allowed int `json:"allowed"`
 	Denied  int `json:"denied"`
-	// Expired and Pending count by status.
+	// Expired counts the questions that nobody answered in time, Pending the open ones.
 	Expired int `json:"expired"`
 	Pending int `json:"pending"`
 	// P50, P90 and P99 are percentiles of the time from proposal to a decision by

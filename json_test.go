@@ -120,7 +120,7 @@ func TestJSONMarshal(t *testing.T) {
 		t.Errorf("MustJSON = %s", got)
 	}
 	if gatehouse.JSON("[]").IsObject() || !gatehouse.JSON("{}").IsObject() {
-		t.Error("IsObject")
+		t.Error("IsObject takes a list for an object, or does not recognize an object")
 	}
 }
 

@@ -1,7 +1,7 @@
 package gatehouse
 
-// RoleCheck reports work that waits too long for a role of serve. The store does not record
-// which processes have which roles, so the check examines the work.
+// RoleCheck reports work that waits too long for a role of gatehouse serve. The store does not
+// record which processes have which roles, so the check examines the work.
 type RoleCheck struct {
 	// Late is empty when nothing waits longer than a role allows, by the store's
 	// clock.

@@ -275,7 +275,8 @@ type Mandate struct {
 	PausedAction string     `json:"paused_action,omitempty"`
 	// EndedAt is set when the mandate ended before ExpiresAt.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
-	// EndedBy is the name of the person who ended it, "" when nobody did.
+	// EndedBy is the name of the principal that ended the mandate, or whose action caused its
+	// end; "" for neither.
 	EndedBy string `json:"ended_by,omitempty"`
 	// EndReason says why it ended early.
 	EndReason GrantEnd `json:"end_reason,omitempty"`
@@ -429,7 +430,8 @@ type MandateService interface {
 	// ListMandates returns the tenant's mandates, newest first; an agent gets its own.
 	ListMandates(ctx context.Context) ([]*Mandate, error)
 	FindMandate(ctx context.Context, id string) (*Mandate, error)
-	// NarrowMandate lowers limits at once, for any approver.
+	// NarrowMandate lowers limits at once, for any approver or administrator. A mandate whose
+	// new count is used up ends.
 	NarrowMandate(ctx context.Context, id string, n Narrowing) (*Mandate, error)
 	// PauseMandate stops a mandate at once, for any approver or administrator.
 	PauseMandate(ctx context.Context, id string) (*Mandate, error)
@@ -454,7 +456,7 @@ type MandateWriter interface {
 	InsertMandate(m *Mandate) error
 	// LockMandate finds a mandate and locks it until the transaction ends.
 	LockMandate(id string) (*Mandate, error)
-	// UpdateMandate writes all that may change. A mandate that has already ended is
-	// ErrConflict.
+	// UpdateMandate writes all that may change. A mandate that has already ended fails
+	// with ErrConflict.
 	UpdateMandate(m *Mandate) error
 }

@@ -10,7 +10,7 @@ import (
 type Narrowing struct {
 	// InAll lowers the limit of all steps together, nil for no change.
 	InAll *LowerLimit `json:"in_all,omitempty"`
-	// PerDay lowers the limit of each day, or gives one where there was none.
+	// PerDay lowers the limit of each day, or gives one where there was none; a new one counts from then on.
 	PerDay *LowerLimit `json:"per_day,omitempty"`
 	// Steps lowers the limits of single steps.
 	Steps []StepNarrowing `json:"steps,omitempty"`
@@ -43,7 +43,7 @@ func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 		v.Add("", "names no limit")
 	}
 	n.InAll.lower(&v, "/in_all", &m.InAll)
-	// A limit below the used amount would violate the row's constraints.
+	// A count below the used one would violate the row's constraints.
 	m.InAll.Count = max(m.InAll.Count, m.InAll.Used)
 	if n.PerDay != nil {
 		if m.PerDay == nil {

@@ -19,10 +19,11 @@ type Notice struct {
 	// Subject is the id of the changed object, SubjectName its name.
 	Subject     string `json:"subject"`
 	SubjectName string `json:"subject_name,omitempty"`
-	// Actor is the id of the principal that made the change, or "init", "reset" and the
-	// like.
+	// Actor is the id of the principal that made the change; without a principal, it says how
+	// the change was made, such as "sign_in:okta".
 	Actor string `json:"actor"`
-	// ActorName is the name of Actor, "" for a program.
+	// ActorName is the principal's name, or words for another actor; "" if Gatehouse itself
+	// made the change.
 	ActorName string `json:"actor_name,omitempty"`
 	// Via is the channel of the change, "" for none.
 	Via Channel `json:"via,omitempty"`
@@ -30,7 +31,7 @@ type Notice struct {
 	FromTenant string `json:"from_tenant,omitempty"`
 	// Detail says what changed, such as "roles: approver".
 	Detail string `json:"detail,omitempty"`
-	// Dismissed tells whether the asking administrator has dismissed the notice.
+	// Dismissed is true if the caller has dismissed the notice.
 	Dismissed bool `json:"dismissed"`
 }
 
@@ -46,8 +47,8 @@ type NoticeFilter struct {
 
 // NoticeService shows administrators the changes of rights and rules.
 type NoticeService interface {
-	// ListNotices returns a page of the notices that the caller, an administrator,
-	// has not dismissed.
+	// ListNotices returns a page of the notices for the caller, an administrator. It leaves
+	// out those that the caller has dismissed, unless f.All is set.
 	ListNotices(ctx context.Context, f NoticeFilter) (Page[*Notice], error)
 	// DismissNotices hides notices from the caller only, and returns how many it
 	// hid. Unknown ids are ignored.

@@ -146,7 +146,7 @@ const (
 	MaxDigestTypes   = 20
 )
 
-// ChannelState tells how a channel works in a tenant.
+// ChannelState is the state of a channel in a tenant.
 type ChannelState struct {
 	Tenant string `json:"tenant"`
 	// Channel is the configured name.
@@ -154,7 +154,8 @@ type ChannelState struct {
 	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
 	// FailingSince is the time of the third consecutive failure, or when more than a
-	// tenth of the messages of 15 minutes had failed; nil while the channel works.
+	// tenth of the messages of 15 minutes, of at least 20, had failed; nil while the channel
+	// works.
 	FailingSince *time.Time `json:"failing_since"`
 	// Flaky is true when the cause of FailingSince is the failed tenth: a single
 	// success does not end the state.
@@ -222,9 +223,10 @@ type Bounce struct {
 // BounceService takes mails that mail servers return.
 type BounceService interface {
 	// ReceiveBounce takes one mail (RFC 5322). The context has no caller: the MAC in the
-	// recipient address authenticates the mail, and a missing or wrong one is an error with code
-	// bad_token. With recipient "" the address is in the header X-Original-To, Delivered-To or
-	// To. Repeating it changes nothing. The code busy asks for the same mail later.
+	// recipient address authenticates the mail, and a missing or wrong MAC is an error with code
+	// bad_token. With recipient "", the address is that of the header X-Original-To, Delivered-To
+	// or To. The same mail again changes nothing. After an error with code busy, send the mail
+	// again later.
 	ReceiveBounce(ctx context.Context, recipient string, mail []byte) (*Bounce, error)
 }
 
@@ -277,7 +279,7 @@ type RetryAnswer struct {
 	DryRun bool `json:"dry_run"`
 	// Items are the selected messages, newest first.
 	Items []*Notification `json:"items"`
-	// NextCursor is "" when no older message failed since then.
+	// NextCursor is "" when no further message is selected.
 	NextCursor string `json:"next_cursor"`
 }
 
@@ -325,12 +327,12 @@ type NotificationWriter interface {
 	// UpdateNotification writes the mutable columns, guarded by status and
 	// generation.
 	UpdateNotification(n *Notification, from NotificationStatus, generation int) error
-	// HurryNotifications makes the queued notifications of a tenant's channel that
-	// have failed before due now.
+	// HurryNotifications makes due now the queued notifications of a tenant's channel
+	// that have failed before.
 	HurryNotifications(channel string) error
 	// ProbeNotification makes one queued notification of a tenant's channel due now: the
-	// oldest that failed before and was created after since. Its next attempt counts as
-	// the last.
+	// oldest that failed before and was created after since. It takes one of its attempts
+	// back, so that the probe does not use one up.
 	ProbeNotification(channel string, since time.Time) error
 	// LockChannelState returns the state, locked; a new state when there is none.
 	LockChannelState(channel string) (*ChannelState, error)

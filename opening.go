@@ -7,13 +7,13 @@ import "slices"
 
 // TransitionReader has the typed reads that lock nothing.
 type TransitionReader interface {
-	// OpenCaller returns the store's data about a caller; none for nil.
+	// OpenCaller returns the store's data about a caller; for nil, empty CallerFacts.
 	OpenCaller(by *Caller) (CallerFacts, error)
-	// FindDecision is OpenDecision without locks and voters, with the action as FindAction
-	// returns it. It may leave out the sponsor, and an action that is not pending.
+	// FindDecision is OpenDecision without locks and voters. The action is as FindAction
+	// returns it. The sponsor, and an action that is not pending, may be left out.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
-	// OpenPage is ListActions, with the caller's facts and, if views is true, saved views.
-	// If the filter has an error, it still returns the caller's facts.
+	// OpenPage is ListActions with the caller's facts and, if views is true, the caller's saved
+	// views. If the filter is invalid, OpenPage still returns the caller's facts.
 	OpenPage(by *Caller, f ActionFilter, views bool) (*OpenedPage, error)
 }
 
@@ -22,8 +22,8 @@ type TransitionWriter interface {
 	// OpenDecision locks an action, as LockAction does. A missing action is not an error.
 	OpenDecision(q DecisionQuery) (*OpenedDecision, error)
 	// SettleDecision writes a decision: the vote, the approval and its action, the push, and
-	// the leaf. The action is pending: it is locked, or inserted in this transaction. Otherwise
-	// the answer is ErrConflict.
+	// the leaf. It returns ErrConflict unless the action is pending. This transaction must have
+	// locked or inserted the action.
 	SettleDecision(s *Settlement) error
 	// OpenProposal reads the data that a proposal is compared with.
 	OpenProposal(q ProposalQuery) (*OpenedProposal, error)
@@ -37,7 +37,7 @@ type TransitionWriter interface {
 // CallerFacts is the store's data about a caller.
 type CallerFacts struct {
 	// Principal and EditToken belong to the key of [Caller.Cached]. They are zero for a
-	// caller without it, and for a key that is unknown or revoked.
+	// caller without Cached, and for a key that is unknown or revoked.
 	Principal *Principal
 	// EditToken is the SHA-256 of the caller's edit token.
 	EditToken [32]byte
@@ -86,8 +86,8 @@ type OpenedDecision struct {
 	Action *Action
 }
 
-// Settlement is a decision that settles the question of a pending action. The voter decides it, by the
-// channel and at the time of the vote.
+// Settlement is a decision that settles the question of a pending action. Voter, channel and time of the
+// decision are those of Vote.
 type Settlement struct {
 	ActionID, ApprovalID string
 	// Vote is the vote that settles the question.
@@ -128,8 +128,8 @@ type OpenedProposal struct {
 	// Named has an entry for each of the names; nil for an unknown one.
 	Named map[string]*Principal
 	// Answerers are the first [MaxFirstAnswerers] persons, by id, who may decide (see
-	// Principal.MayDecide) and whom the question asks, including excluded persons. Other
-	// persons may be among them.
+	// Principal.MayDecide) and whom the question asks. The store does not leave out excluded
+	// persons, and may include persons whom the question does not ask.
 	Answerers []*Principal
 }
 

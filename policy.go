@@ -24,7 +24,8 @@ type Verdict struct {
 	Rules   []string
 	Reasons []string
 	// Required, Roles, People, Groups and Expiry are those of the approval. They
-	// are set for every outcome but deny, since the gate may still ask people.
+	// are set for every outcome but deny, since the gate may still ask people. The
+	// proposer is excluded in any case.
 	Required int
 	Roles    []Role
 	People   []string
@@ -36,11 +37,12 @@ type Verdict struct {
 	// Hold is how long an approved action waits before it is sent; nil where no
 	// rule sets it.
 	Hold *time.Duration
+	// HoldAtLeast is true if Hold applies only where it is longer than the server's own.
+	HoldAtLeast bool
 	// EditUpTo is the highest level at which an editor approves alone: see
 	// [EditorMayApprove].
 	EditUpTo RiskLevel
-	// Ceilings are the claims that an approval of the action reserves. (The
-	// proposer is always excluded; no field says so.)
+	// Ceilings are the claims that an approval of the action reserves.
 	Ceilings []CeilingClaim
 }
 

@@ -37,7 +37,7 @@ func SortTopics(list []MessageTopic) []MessageTopic {
 // Vital topics reach a person on at least one channel, whatever their preferences.
 func (t MessageTopic) Vital() bool { return t == TopicQuestions || t == TopicAlerts }
 
-// Topic is the topic of the kind; "" for what cannot be muted.
+// Topic is the topic of the kind; "" for a kind that cannot be muted.
 func (k NotificationKind) Topic() MessageTopic {
 	switch k {
 	case NotifyAsked, NotifyEscalated:
@@ -142,7 +142,7 @@ type UnsubscribeService interface {
 // PreferenceReader finds preferences.
 type PreferenceReader interface {
 	// ListPreferences returns the stored preferences of a principal, or, with "", of
-	// all of the tenant, by principal and channel. Kind and Reaches are not stored.
+	// the whole tenant, sorted by principal and channel. Kind and Reaches are not stored.
 	ListPreferences(principal string) ([]*Preference, error)
 }
 

@@ -19,7 +19,7 @@ const (
 // Role is a right that a principal holds within its tenant.
 type Role string
 
-// The roles. RoleAdmin implies approver, operator and auditor.
+// The roles. RoleAdmin implies approver, operator, auditor and viewer.
 const (
 	RoleProposer Role = "proposer"
 	RoleApprover Role = "approver"
@@ -28,7 +28,7 @@ const (
 	RoleViewer   Role = "viewer"
 	RoleWorker   Role = "worker"
 	RoleAdmin    Role = "admin"
-	// RoleEvaluator evaluates pending actions. Only a service has it, and no other role.
+	// RoleEvaluator evaluates pending actions. Only a service can have this role, and it then has no other.
 	RoleEvaluator Role = "evaluator"
 )
 

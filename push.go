@@ -55,8 +55,9 @@ type Push struct {
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	// Replays counts the replays.
 	Replays int `json:"replays"`
-	// PutBack counts the claims that ended without an attempt because the
-	// connector's breaker was open.
+	// PutBack counts the claims that ended without an attempt because the connector's
+	// breaker was open, its limit of concurrent calls was reached, or the process did not
+	// have the newest connectors.
 	PutBack int `json:"put_back,omitempty"`
 	// Lane is "" for pushes of the dispatcher, else the connector whose outside
 	// workers lease the push.

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestQuestion: everything that an approval freezes changes its digest; the order
-// of a list does not.
+// TestQuestion: the digest depends on everything that an approval freezes, but not on
+// the order of a list.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMicro(1_795_000_000_000_000)

@@ -25,14 +25,15 @@ type Quiet struct {
 // Read checks the hours.
 func (h QuietHours) Read() (*Quiet, error) {
 	q := new(Quiet)
-	for text, minutes := range map[string]*int{h.From: &q.from, h.To: &q.to} {
+	for i, minutes := range []*int{&q.from, &q.to} {
+		text := []string{h.From, h.To}[i]
 		at, err := time.Parse("15:04", text)
 		if err != nil {
 			return nil, fmt.Errorf("%s is not a time of day such as 20:00", Quote(text))
 		}
 		*minutes = at.Hour()*60 + at.Minute()
 	}
-	if h.From == h.To {
+	if q.from == q.to {
 		return nil, fmt.Errorf("from and to must differ")
 	}
 	var err error

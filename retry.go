@@ -3,7 +3,7 @@ package gatehouse
 // Retry is what an agent can expect of a change that did not succeed.
 type Retry string
 
-// The answers to whether a change is tried again.
+// The values of Retry say whether a change can be retried, and who retries it.
 const (
 	// RetryNever: this change is over. Propose another one.
 	RetryNever Retry = "never"
@@ -21,12 +21,12 @@ type cause int
 const (
 	// causeOther: the target refused the change, or the code is not known.
 	causeOther cause = iota
-	// causeApproval: the approval no longer holds, or the target did something other than
-	// approved.
+	// causeApproval: the approval no longer holds, or the call would not have the approved
+	// effect.
 	causeApproval
 	// causeContent: the change itself is wrong.
 	causeContent
-	// causeDown: the target did not answer.
+	// causeDown: the target or the store was not available, or the time was over.
 	causeDown
 	// causeAccess: the connector or its rights must be repaired.
 	causeAccess

@@ -12,7 +12,7 @@ type Review struct {
 	ID       string `json:"review_id"`
 	Tenant   string `json:"tenant"`
 	ActionID string `json:"action_id"`
-	// ApprovalID is the question.
+	// ApprovalID is the id of the approval to answer.
 	ApprovalID string `json:"approval_id"`
 	// Recipient is the id of the person to whom the mail was sent.
 	Recipient string `json:"recipient"`
@@ -21,24 +21,26 @@ type Review struct {
 	CreatedAt     time.Time `json:"created_at"`
 	// ExpiresAt is the end of the question, or of the link if that is earlier.
 	ExpiresAt time.Time `json:"expires_at"`
-	// Tries counts the wrong codes, at most MaxCodeTries.
+	// Tries counts the codes that were tried, right or wrong, at most MaxCodeTries.
 	Tries int `json:"-"`
 }
 
-// MaxCodeTries is how many wrong codes a review accepts. After that, only signing
-// in can decide.
+// MaxCodeTries is how many codes can be tried for a review. After that, deciding needs
+// another proof.
 const MaxCodeTries = 5
 
-// The times of links.
+// The durations of links and recognized devices.
 const (
 	// DefaultLinkTTL is how long a link is valid when the configuration sets
 	// nothing, MaxLinkTTL the longest time that it can set.
 	DefaultLinkTTL = 7 * 24 * time.Hour
 	MaxLinkTTL     = 30 * 24 * time.Hour
-	// DefaultLinkRotation is the age at which a key is replaced.
+	// DefaultLinkRotation is the age at which a link key is replaced when the
+	// configuration sets nothing.
 	DefaultLinkRotation = 30 * 24 * time.Hour
 	// DeviceTTL is how long a browser is recognized after its person's sign-in. It
-	// is no longer than an ended session is kept.
+	// is at most SessionKept, because a device token is checked against its stored
+	// session.
 	DeviceTTL = SessionKept
 )
 
@@ -69,20 +71,23 @@ const (
 // OpenReview is a review as its link opens it.
 type OpenReview struct {
 	Review
-	// State is pending, or why nobody can answer by this link.
+	// State is pending, or the reason why the caller cannot answer by this link.
 	State ReviewState `json:"state"`
-	// Detail says why the review cannot be decided, "" when it can.
+	// Detail says why the review cannot be decided; "" when it can, and when State is
+	// decided.
 	Detail string `json:"detail,omitempty"`
 	// Action is the action in question; nil for a review that is revoked, or not
 	// yours.
 	Action *Action `json:"action,omitempty"`
 	// Person is the recipient.
 	Person *Principal `json:"-"`
-	// Proofs are the accepted proofs: deciding needs any one of them. It is empty
-	// when the review can be decided in the console only.
+	// Proofs are the accepted proofs: deciding needs any one of them. Proofs is empty
+	// when nobody can decide by this link: State is not pending, the recipient has
+	// voted, or the level is decided in the console only.
 	Proofs []ReviewProof `json:"proofs,omitempty"`
-	// Recognized is set when the caller has signed in as the recipient, or uses a
-	// recognized device. Proven equals Recognized where that proof is enough to decide.
+	// Recognized is set when the caller is the recipient, by a session or an API key, or
+	// uses a recognized device. Proven equals Recognized where that proof is enough to
+	// decide.
 	Recognized ReviewProof `json:"-"`
 	Proven     ReviewProof `json:"-"`
 }
@@ -99,8 +104,8 @@ type ReviewDecision struct {
 	Device string `json:"-"`
 }
 
-// ReviewService opens and decides reviews. The token authorizes opening a review;
-// the caller in the context, who may be missing, is a signed-in person.
+// ReviewService opens and decides reviews. The token authorizes opening a review. The
+// caller in the context, who may be missing, has signed in or sent an API key.
 type ReviewService interface {
 	// OpenReview returns the review of a link, and changes nothing. device may be
 	// "". A token that does not belong to the review, or whose key is unknown, is
@@ -113,12 +118,13 @@ type ReviewService interface {
 	// DecideReview decides as the recipient, by the same rules as Decide. It adds
 	// the error codes bad_token, link_expired and sign_in_required.
 	DecideReview(ctx context.Context, id, token string, d ReviewDecision) (*Answer, error)
-	// ReviewNonce makes a one-time form value, bound to a cookie. TakeReviewNonce
-	// consumes it, and fails with code sign_in_required when it is not valid.
+	// ReviewNonce makes a form value that is bound to a cookie. TakeReviewNonce accepts
+	// a value once in each process. It fails with code sign_in_required for a value that
+	// was used in this process before, and for an invalid one.
 	ReviewNonce(ctx context.Context, id, token, cookie string) (string, error)
 	TakeReviewNonce(ctx context.Context, id, token, cookie, nonce string) error
-	// DeviceToken returns the token that a browser keeps from a sign-in, "" where
-	// links are not signed.
+	// DeviceToken returns the token that a browser keeps from a sign-in; "" where links
+	// are not signed, or without a link key that the server can open.
 	DeviceToken(ctx context.Context, s *Session) (string, error)
 }
 
@@ -136,7 +142,7 @@ type ReviewLink struct {
 type LinkProof struct {
 	// Review is the review's id.
 	Review string
-	// Key is the number of the key that signed it.
+	// Key is the number of the key that signed the link.
 	Key uint32
 	// Proof is the proof that was given besides the link.
 	Proof ReviewProof
@@ -163,8 +169,8 @@ type ReviewReader interface {
 
 // ReviewWriter writes reviews.
 type ReviewWriter interface {
-	// InsertReview stores a review; a second one of the same approval and recipient is
-	// ErrConflict.
+	// InsertReview stores a review; a second one of the same approval and recipient fails
+	// with ErrConflict.
 	InsertReview(r *Review) error
 	// CountReviewTry adds one to tries; at MaxCodeTries it fails with ErrConflict.
 	CountReviewTry(id string) error

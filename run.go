@@ -52,7 +52,7 @@ func (s StepStatus) Final() bool {
 	return s == StepSucceeded || s == StepFailed || s == StepCanceled
 }
 
-// Parked reports whether the step waits for something outside the runtime.
+// Parked reports whether the step is in waiting_approval or waiting.
 func (s StepStatus) Parked() bool { return s == StepWaitingApproval || s == StepWaiting }
 
 // TriggerType is what started a run.

@@ -19,7 +19,7 @@ type RunQueues struct {
 	At time.Time `json:"at"`
 	// Queues are the tools with ready steps; the empty tool stands for built-in steps.
 	Queues []ToolQueue `json:"queues"`
-	// Workers hold steps or pushes now, by name.
+	// Workers are the workers with a lease, sorted by name.
 	Workers []WorkerState `json:"workers"`
 	// Schedules are sorted by workflow.
 	Schedules []ScheduleState `json:"schedules"`
@@ -46,7 +46,7 @@ type WorkerState struct {
 	Pushes int `json:"pushes"`
 	// Tools are the tools of its steps, and the connectors of its pushes.
 	Tools []string `json:"tools"`
-	// LeaseUntil is the latest end of its leases: each heartbeat moves it on.
+	// LeaseUntil is the latest end of its leases. A heartbeat extends one lease.
 	LeaseUntil time.Time `json:"lease_until"`
 }
 
@@ -59,7 +59,8 @@ type ScheduleState struct {
 	NextAt time.Time `json:"next_at"`
 }
 
-// MaxOpenLeases bounds the leases, and MaxSchedules the schedules, of RunQueues.
+// MaxOpenLeases bounds the leased steps, and also the leased pushes, that RunQueues reads. MaxSchedules
+// bounds its schedules.
 const (
 	MaxOpenLeases = 2000
 	MaxSchedules  = 1000

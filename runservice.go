@@ -41,7 +41,7 @@ type RunService interface {
 	RetryRun(ctx context.Context, id string) (*Run, error)
 	// RetryRunFrom starts a run of the same version and input as a run that has ended. The step
 	// with that id, and all that need it, are executed again; other steps that succeeded are
-	// copied. If a step proposes the same change again, it adopts the earlier action, if that
+	// copied. A step that proposes the same change again adopts the earlier action if that action
 	// made the change or still may. A run with several iterations of a step is refused as
 	// invalid.
 	RetryRunFrom(ctx context.Context, id, step string) (*Run, error)

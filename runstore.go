@@ -222,8 +222,8 @@ type RunWriter interface {
 	// one with the id item ("" for none). The cost does not grow with the number of
 	// items: OpenItems of a step summarizes its other items. Input and Output of
 	// run and steps, and Item, are left out. For a blocked, succeeded or canceled
-	// step, the store may also leave out its key, lease and times, and what the
-	// step waited for.
+	// step, the store may also leave out its idempotency key, failure, lease and
+	// times, and what the step waited for.
 	LockRun(id, item string) (*Run, error)
 	// LockRunHead locks a run's row as LockRun does, and returns its head.
 	LockRunHead(id string) (*Run, error)

@@ -73,7 +73,7 @@ func TestSpan(t *testing.T) {
 	for _, text := range []string{"0s", "0d", "0", "-0s", "0h0m", "0.0000000001ns", "soon", "-1s", ""} {
 		var s gatehouse.Span
 		if err := s.UnmarshalText([]byte(text)); err == nil {
-			t.Errorf("%q is %s", text, s)
+			t.Errorf("read %q as %s, want an error", text, s)
 		}
 	}
 }

@@ -33,8 +33,8 @@ type SearchWord struct {
 // SearchQueueReader reads the actions that the search index lacks.
 type SearchQueueReader interface {
 	// NextSearchBlock returns the next block of the index; nil until all of the
-	// block's actions are stored. A search finds actions outside the index too, and
-	// takes longer with each of them.
+	// block's actions are stored. A search also finds actions outside the index, but
+	// each of them makes it slower.
 	NextSearchBlock() (*SearchBlock, error)
 }
 

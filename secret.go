@@ -13,7 +13,7 @@ const (
 	MaxSecret = 32 << 10
 )
 
-// SecretState tells whether a secret of the store can be used.
+// SecretState says whether a secret of the store can be used.
 type SecretState string
 
 // The states.
@@ -92,7 +92,7 @@ type SecretService interface {
 	// SetSecret stores a secret; already_exists when there is an unrevoked one.
 	SetSecret(ctx context.Context, n NewSecret) (*Secret, error)
 	// RotateSecret replaces the value of a secret. Connectors use the new one within
-	// seconds; approvals stay.
+	// seconds; approvals stay valid.
 	RotateSecret(ctx context.Context, n NewSecret) (*Secret, error)
 	// RevokeSecret deletes the value of a secret. Calls that need the secret are
 	// refused until it is set again. Revoking a revoked secret changes nothing.
@@ -108,7 +108,7 @@ type SecretReader interface {
 
 // SecretWriter writes secrets.
 type SecretWriter interface {
-	// PutSecret stores the value of a version, and ends a revocation. It is
+	// PutSecret stores the value of a version, and ends a revocation. It fails with
 	// ErrConflict unless the stored version is the one before, or, for version 1, no
 	// version is stored.
 	PutSecret(s *Secret) error

@@ -28,8 +28,9 @@ type ActionService interface {
 	Answer(ctx context.Context, id string, d Decision) (*ShortAnswer, error)
 	BulkDecide(ctx context.Context, b BulkDecision) (*BulkAnswer, error)
 	Cancel(ctx context.Context, id string) (*CancelAnswer, error)
-	// Undo takes back a decision within its hold: a new revision of the same content is
-	// pending.
+	// Undo takes back a decision within its hold. A new revision of the same content replaces
+	// the action. The active policy judges the revision, and people decide again unless the
+	// policy denies it.
 	Undo(ctx context.Context, id string) (*UndoAnswer, error)
 	Revise(ctx context.Context, id string, p *Proposal) (*Action, error)
 	// Rebase replaces a pending action with a new one that has the same change and the
@@ -196,12 +197,13 @@ type BulkItem struct {
 type BulkAnswer struct {
 	// Results are in the order of the items.
 	Results []BulkResult `json:"results"`
-	// Decided and Voted count items that this call decided, or voted on.
+	// Decided counts the items that this call decided. Voted counts those whose quorum is
+	// still open after the person's vote, new or repeated.
 	Decided int `json:"decided"`
 	Voted   int `json:"vote_recorded"`
-	// Replayed counts decisions that this person had already taken.
+	// Replayed counts items for which this person had already taken the same decision.
 	Replayed int `json:"replayed"`
-	// Skipped counts the items that were not decided.
+	// Skipped counts the results that have a reason in their Skipped.
 	Skipped int `json:"skipped"`
 }
 
@@ -210,14 +212,14 @@ type BulkResult struct {
 	ActionID string `json:"action_id"`
 	// Result is the code of an answer, "" for a skipped item.
 	Result string `json:"result,omitempty"`
-	// Skipped is the code of an error, "" for an answer.
+	// Skipped is the code of an error or another reason, such as
+	// individual_decision_required; "" for an answer.
 	Skipped string `json:"skipped,omitempty"`
 	// Detail explains Skipped to people.
 	Detail string `json:"detail,omitempty"`
 }
 
-// CancelAnswer is the outcome of a cancellation. Code and Result are canceled or
-// already_canceled.
+// CancelAnswer is the outcome of a cancellation.
 type CancelAnswer struct {
 	// Code is canceled or already_canceled.
 	Code string `json:"code"`
@@ -227,18 +229,17 @@ type CancelAnswer struct {
 	Action *Action `json:"action"`
 }
 
-// UndoAnswer is the outcome of an undo. Code and Result are undone or already_undone.
-// Action is the new revision: pending, or denied where the active policy denies it.
+// UndoAnswer is the outcome of an undo.
 type UndoAnswer struct {
 	// Code is undone or already_undone.
 	Code string `json:"code"`
 	// Result is the same word as Code.
 	Result string `json:"result"`
-	// Action is the new revision, which asks people again.
+	// Action is the new revision: it asks people again, unless the policy denies it.
 	Action *Action `json:"action"`
 }
 
-// ReverseRequest says why an applied action should be undone.
+// ReverseRequest says why an applied action should be reversed.
 type ReverseRequest struct {
 	// Rationale tells the approvers of the reversal why.
 	Rationale string `json:"rationale,omitempty"`
@@ -268,7 +269,7 @@ type DispatchService interface {
 	ListPushes(ctx context.Context, f PushFilter) (Page[*Push], error)
 	Drain(ctx context.Context, r DrainRequest) (*DrainAnswer, error)
 	ListDeadLetters(ctx context.Context, f DeadLetterFilter) (Page[*DeadLetter], error)
-	// GroupDeadLetters groups the dead letters that the filter selects by error. It
+	// GroupDeadLetters groups, by error, the dead letters that the filter selects. It
 	// ignores Group, Limit and Cursor.
 	GroupDeadLetters(ctx context.Context, f DeadLetterFilter) (*DeadLetterGroups, error)
 	ReplayDeadLetters(ctx context.Context, r ReplayRequest) (*ReplayAnswer, error)
@@ -277,7 +278,7 @@ type DispatchService interface {
 	ResolvePush(ctx context.Context, id string, r Resolution) (*Push, error)
 	// ListBreakers lists the connectors that serve the caller's tenant, by name,
 	// each with the state of its breaker. A breaker that another replica opened is
-	// visible only in the number of waiting pushes.
+	// known only while pushes wait for it.
 	ListBreakers(ctx context.Context) ([]BreakerState, error)
 	// DispatchHealth returns the health of each connector, and the queue over the last
 	// [HealthWindow].
@@ -404,7 +405,7 @@ type Credentials struct {
 	ID string `json:"id"`
 	// Key is the secret, shown only here; "" when no key was made.
 	Key string `json:"key,omitempty"`
-	// KeyID names the key when it is revoked.
+	// KeyID is the id of the key, by which it can be revoked.
 	KeyID string `json:"key_id,omitempty"`
 	// EditToken is set for persons only.
 	EditToken string `json:"edit_token,omitempty"`
@@ -424,7 +425,7 @@ type PolicyService interface {
 	FindPolicy(ctx context.Context, version int) (*PolicyVersion, error)
 	ListPolicies(ctx context.Context) ([]*PolicyVersion, error)
 	ActivatePolicy(ctx context.Context, version int) (*PolicyVersion, error)
-	// PolicyUsage tells how full the accounts of the active policy's ceilings are:
+	// PolicyUsage returns the use of the accounts of the active policy's ceilings:
 	// per ceiling up to MaxCeilingAccounts, the fullest first. An agent that may
 	// read only its own actions does not see the accounts of other agents.
 	PolicyUsage(ctx context.Context) ([]*CeilingAccount, error)
@@ -443,7 +444,7 @@ type PolicyProposal struct {
 	Rationale string `json:"rationale,omitempty"`
 }
 
-// Explanation tells how the active policy would judge a proposal.
+// Explanation is how the active policy would judge a proposal.
 type Explanation struct {
 	PolicyOutcome
 	// RiskLevel is the level that the server would set.
@@ -467,7 +468,7 @@ type Explanation struct {
 	// alone; at 0 an editor never approves it.
 	EditUpTo int `json:"edit_approve_up_to"`
 	// CoveredBy is the id of the caller's grant or mandate that would approve the
-	// proposal now, "" for none. It ignores ceilings and the money left.
+	// proposal now, "" for none. It ignores ceilings.
 	CoveredBy string `json:"covered_by,omitempty"`
 	// Trace has a line for each rule: matched, or the condition that did not hold.
 	Trace []RuleTrace `json:"trace"`
@@ -547,7 +548,7 @@ type LogCheck struct {
 	LogHead
 	// Found counts the entries that were read: Size, unless some are missing.
 	Found int64 `json:"found"`
-	// Unnumbered counts leaves that are not in the log yet, at most 1000.
+	// Unnumbered counts leaves that are not in the log yet, at most 10,000.
 	Unnumbered int `json:"unnumbered"`
 	// Fault describes the first error; "" when everything holds.
 	Fault string `json:"fault,omitempty"`

@@ -24,7 +24,7 @@ const (
 	// SessionTouch is how far LastSeenAt may lag behind the last request.
 	SessionTouch = time.Minute
 	// FreshSignIn is the maximum age of a sign-in with which a person may add
-	// another method of signing in.
+	// another method of signing in, or change rights, credentials and rules.
 	FreshSignIn = 15 * time.Minute
 	// StepUpTTL is how long a step-up stays valid for its decision.
 	StepUpTTL = 5 * time.Minute
@@ -152,7 +152,7 @@ type StepUp struct {
 	ActionID  string `json:"action_id"`
 	// Digest is the action's digest as it was shown.
 	Digest Digest `json:"digest"`
-	// Method is how they did.
+	// Method is how the person proved it.
 	Method StepUpMethod `json:"method"`
 	At     time.Time    `json:"at"`
 	// UsedAt is nil until a decision consumes the step-up.

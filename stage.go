@@ -250,8 +250,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the moment that follows the first told moments;
-// nil for none.
+// NextMoment returns the time of the first moment that is not dealt with, nil for none. told
+// counts the moments before it.
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {

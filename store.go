@@ -132,9 +132,9 @@ type Tx interface {
 // IDReader finds ids by their beginning.
 type IDReader interface {
 	// FindIDs returns up to limit ids of the tenant that begin with prefix, sorted.
-	// The first four characters of prefix are a type prefix: act_, apr_, psh_,
-	// run_, stp_, key_, ses_ or prn_; any other type has no ids. Archived actions
-	// are included.
+	// The first four characters of prefix are a type prefix: act_, apr_, psh_, run_,
+	// stp_, key_, ses_, prn_, grt_ or mnd_; any other type has no ids. Archived
+	// actions are included.
 	FindIDs(prefix string, limit int) ([]string, error)
 }
 
@@ -185,8 +185,8 @@ type ActionWriter interface {
 	// SetEvaluated stores the evaluations of a waiting question; ErrConflict when it does
 	// not wait.
 	SetEvaluated(approvalID string, list []Evaluated) error
-	// TellApproval stores the number of moments in the log, and the time of the
-	// next one, nil for none. It is guarded by the number from, and by the status
+	// TellApproval stores the number of moments that are dealt with, and the time of
+	// the next one, nil for none. It is guarded by the number from, and by the status
 	// requested.
 	TellApproval(approvalID string, from, told int, next *time.Time) error
 	// HoldRejection stores when a rejection takes effect, on a requested approval with its
@@ -198,9 +198,9 @@ type ActionWriter interface {
 	LinkSuperseded(oldID, newID string) error
 	// InsertMirror stores the mirror of an applied action.
 	InsertMirror(m *AppliedMirror) error
-	// ReserveCeilings stores the claims of an action, at most one for a ceiling and scope, in place of its earlier
-	// ones, if each fits under its limit: the sum of LockCeilings over the claim's window, with the claim, does not
-	// exceed it. Otherwise it stores nothing and returns the first claim that does not fit. It locks like LockCeilings.
+	// ReserveCeilings replaces the claims of an action, at most one for a ceiling and scope. A claim fits if the sum
+	// of LockCeilings over its window, plus the claim, is at most its limit. If a claim does not fit, nothing is
+	// stored, and the first such claim is returned. It locks like LockCeilings.
 	ReserveCeilings(actionID string, claims ...CeilingClaim) (*CeilingExcess, error)
 	// LockCeilings sums the unreleased claims of each span whose
 	// [CeilingClaim.CountedAt] is after Since, and locks ceiling and scope until the
@@ -211,8 +211,9 @@ type ActionWriter interface {
 }
 
 // ActionMove is one guarded transition of an action: it happens only when the
-// status is From. Nil and zero fields do not change their columns, except Failure
-// and FinishedAt, which are cleared when the action leaves failed.
+// status is From. Nil and zero fields do not change their columns, except that the
+// failure is cleared when the action leaves failed, and finished_at when a replay
+// approves it again.
 type ActionMove struct {
 	ID       string
 	From, To Status
@@ -221,10 +222,10 @@ type ActionMove struct {
 	// DecidedVia is the channel of the decision.
 	DecidedVia Channel
 	// Decided and Finished make the store set the times of the decision and of the end
-	// to Now. A DecidedAt that is not zero stands in for the former.
+	// to Now; a nonzero DecidedAt is the time of the decision instead.
 	Decided, Finished bool
 	DecidedAt         time.Time
-	// Failure is why the action failed, or is unknown.
+	// Failure is as in [Action].
 	Failure *Failure
 	// ReversedBy is the id of the action that reverses this one.
 	ReversedBy string
@@ -286,7 +287,7 @@ type PushWriter interface {
 	InsertReceipt(r *Receipt) error
 }
 
-// IdentityReader finds principals, keys and stored answers.
+// IdentityReader finds tenants, principals, groups and keys.
 type IdentityReader interface {
 	// FindPrincipal finds a principal by id, or by name without regard to case:
 	// "Ana" and "ana" cannot be two principals.
@@ -330,9 +331,10 @@ type IdentityWriter interface {
 	// until the end of the transaction. Missing ones are left out.
 	PrincipalsForShare(ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
-	// Inherit lets the agents that may read the action or run from also read the
-	// action or run id. They are its proposer or starter, and agents that inherited
-	// the right to it. Both exist, or id is inserted in the same transaction.
+	// Inherit extends rights to read from one action or run to another: the agents that
+	// may read the object from may also read the object id. Those are the proposer or
+	// starter of from, and the agents that inherited the right to read it. Both objects
+	// exist, or id is inserted in the same transaction.
 	Inherit(id, from string) error
 	// LockBulkCalls returns the times of the person's bulk decisions, as
 	// PutBulkCalls stored them, and locks them until the end of the transaction.
@@ -358,8 +360,8 @@ type SessionReader interface {
 
 // SessionWriter writes sessions, step-ups and the credentials of sign-ins.
 type SessionWriter interface {
-	// InsertSession stores a session of a person; a principal of another kind is
-	// ErrConflict.
+	// InsertSession stores a session of a person; for a principal of another kind it
+	// fails with ErrConflict.
 	InsertSession(s *Session, hash [32]byte) error
 	// TouchSession moves last_seen_at and expires_at forward. It does not change a
 	// revoked session, or one with a later last_seen_at.
@@ -432,7 +434,7 @@ type LogWriter interface {
 	// it is zero, and generates ID when it is empty.
 	AppendLeaf(l *Leaf) error
 	// NumberLeaves turns pending leaves into entries and stores the new tree hashes
-	// of each tenant's log. It fails with ErrConflict when the log has another size
+	// of the tenant's log. It fails with ErrConflict when the log has another size
 	// than expected: another sequencer was faster.
 	NumberLeaves(expectedSize int64, leaves []*NumberedLeaf, hashes []Hash) error
 }

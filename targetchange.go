@@ -68,9 +68,10 @@ type TargetService interface {
 	// applied action would change. It changes nothing.
 	ReadTarget(ctx context.Context, actionID string) (*TargetState, error)
 	// Preview asks the target of a pending action what carrying it out would do. It
-	// changes nothing. It is for people who approve, operate, administer or audit. When
-	// the target does not answer, the error has code busy.
+	// changes nothing. The caller must be a person with the role approver, operator, admin or
+	// auditor. When the target does not answer, the error has code busy.
 	Preview(ctx context.Context, actionID string) (*Preview, error)
-	// TargetChanged marks the open actions on a target. A repeated call changes nothing.
+	// TargetChanged marks the pending actions on a target that were proposed on another version, at
+	// most [MaxTargetMarks] per call. A repeated call marks only actions that lack the mark.
 	TargetChanged(ctx context.Context, t TargetChange) (*TargetChanges, error)
 }

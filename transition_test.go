@@ -163,8 +163,8 @@ func TestStatusPredicates(t *testing.T) {
 
 // TestRandomWalks drives each machine with random requests, as a store's guarded
 // updates do. Whatever is requested, it stays within the design; a state without a
-// way out is never left; only a failed action is approved again; and only an
-// approved action is pushed.
+// way out is never left; only a failed or unknown action is approved again;
+// and only an approved action is pushed.
 func TestRandomWalks(t *testing.T) {
 	t.Parallel()
 	for name, m := range machines(t) {

@@ -128,7 +128,8 @@ func TestProposalValidateRefuses(t *testing.T) {
 		{"long expiry", func(p *P) { p.ExpiresIn = gatehouse.Span(gatehouse.MaxExpiry + 1) }, "/expires_in"},
 		{"too many evaluations", func(p *P) { p.Evaluations = make([]gatehouse.Evaluation, 101) }, "/evaluations"},
 		{"evaluation without a name", evaluation(func(e *gatehouse.Evaluation) { e.Name = "" }), "/evaluations/1/name"},
-		{"evaluation of no kind", evaluation(func(e *gatehouse.Evaluation) { e.Kind = "Human" }), "/evaluations/1/kind"},
+		{"evaluation of an unknown kind", evaluation(func(e *gatehouse.Evaluation) { e.Kind = "Human" }),
+			"/evaluations/1/kind"},
 		{"evaluation without result", evaluation(func(e *gatehouse.Evaluation) { e.Result = "" }), "/evaluations/1/result"},
 		{"long details", evaluation(func(e *gatehouse.Evaluation) { e.Details = long(64 << 10) }), "/evaluations/1/details"},
 		{"confidence over 1", evaluation(func(e *gatehouse.Evaluation) { e.Confidence = "1.0000000000000000000000001" }),
@@ -166,7 +167,7 @@ func TestProposalValidateBoundsItsAnswer(t *testing.T) {
 	p := minimal()
 	p.Target.EntityRef, p.Target.EntityRefs = "", make([]string, gatehouse.MaxEntityRefs)
 	if n := len(pointers(t, p.Validate())); n > 30 {
-		t.Errorf("%d violations for %d bad keys", n, gatehouse.MaxEntityRefs)
+		t.Errorf("%d violations for %d invalid entity references", n, gatehouse.MaxEntityRefs)
 	}
 }
 

@@ -6,7 +6,7 @@ import { desktop, launch, signIn } from "./lib/browser.mjs";
 import { elsewhere, put } from "./lib/elsewhere.mjs";
 import { Gatehouse } from "./lib/gatehouse.mjs";
 import { items } from "./lib/ledger.mjs";
-import { apply, start, status, step } from "./lib/runs.mjs";
+import { apply, start, step, untilStatus } from "./lib/runs.mjs";
 import { priced } from "./lib/stage.mjs";
 
 const out = process.argv[2];
@@ -154,7 +154,7 @@ steps:
       title: "Send this offer to \${{ input.customer }}?"
       context: "\${{ steps.price.output }}"
 `);
-    const run = await status(g, (await start(g, "offer", { customer: "Brand & Sons" })).id, "waiting_approval");
+    const run = await untilStatus(g, (await start(g, "offer", { customer: "Brand & Sons" })).id, "waiting_approval");
     return g.action(step(run, "ask").action_id);
   },
   edited: async () => {

@@ -15,11 +15,12 @@ const names = (await readdir(dir))
   .map((file) => file.replace(".test.mjs", ""))
   .filter((name) => words.length === 0 || words.includes(name))
   .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
-if (names.length === 0) throw new Error(`no such tests: ${words.join(" ")}`);
+const unknown = words.filter((word) => !names.includes(word));
+if (unknown.length > 0) throw new Error(`no such tests: ${unknown.join(" ")}`);
 
 const env = { ...process.env, GATEHOUSE_BINARY: await binary() };
 
-/** Runs a file's tests, and prints what they print when they have ended. Resolves to whether they passed. */
+/** Runs a file's tests. When they have ended, it prints their output and resolves to whether they passed. */
 function run(name) {
   const child = spawn(process.execPath, ["--test-reporter=spec", join(dir, `${name}.test.mjs`)], {
     env, stdio: ["ignore", "pipe", "pipe"],

@@ -36,7 +36,8 @@ func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, 
 }
 
 // WaitAction waits until the action is decided or finished, with as many long polls as necessary.
-// When the time is over, it returns the action's present state.
+// When the time is over, it returns the action's present state, or the last error if the server
+// still does not answer.
 func (c *Client) WaitAction(
 	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
 ) (*gatehouse.Action, error) {
@@ -49,7 +50,7 @@ func (c *Client) WaitAsked(
 	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
 ) (*gatehouse.Action, error) {
 	deadline := time.Now().Add(wait)
-	for {
+	for try := 0; ; try++ {
 		left := time.Until(deadline)
 		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
 		q := url.Values{}
@@ -61,9 +62,16 @@ func (c *Client) WaitAsked(
 			}
 		}
 		a, err := get[gatehouse.Action](ctx, c, action(id, ""), q)
-		if err != nil || left <= gatehouse.MaxWait || settled(a, until) || a.AskedAfter(seen) {
-			return a, err
+		switch {
+		case err != nil:
+			if err := c.retry.outlast(ctx, try, time.Until(deadline), err); err != nil {
+				return nil, err
+			}
+			continue
+		case left <= gatehouse.MaxWait || settled(a, until) || a.AskedAfter(seen):
+			return a, nil
 		}
+		try = -1
 	}
 }
 
@@ -109,7 +117,8 @@ func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*
 	return post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
 }
 
-// Answer approves or rejects an action, by its id or its approval's id, in the idempotent form.
+// Answer is the idempotent form of Decide: it approves or rejects an action, by its id or its
+// approval's id.
 func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	verb := "/reject"
 	if d.Decision == gatehouse.Approve {
@@ -134,7 +143,8 @@ func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer
 	return post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
 }
 
-// Undo takes back a decision within its hold: a new revision of the same content is pending.
+// Undo takes back a decision within its hold. A new revision of the same content replaces the
+// action, and is pending unless the policy denies it.
 func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	return post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
 }
@@ -145,8 +155,8 @@ func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, erro
 	return post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
 }
 
-// Edit replaces a pending action with a revision with the caller's edited change. The caller must be
-// permitted to decide the action, whose proposer stays the same.
+// Edit replaces a pending action with a revision that has the caller's edited change. The caller must
+// be permitted to decide the action, whose proposer stays the same.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
 }

@@ -10,6 +10,8 @@
 // with calls that create or decide: each carries an Idempotency-Key that stays the same over all
 // tries, so the effect happens once and every try gets the first answer. Calls such as drains and
 // revocations carry no key, and are retried only if the server said that it did nothing.
+//
+// Waits outlast restarts and outages of the server: they go on until their own time is over.
 package client
 
 import (
@@ -74,7 +76,7 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 	}
 	c := &Client{
 		base: strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(baseURL, "/"), prefix), "/"), key: key,
-		retry: retryPolicy{max: 4, base: 100 * time.Millisecond},
+		retry: retryPolicy{max: 4, base: defaultBase},
 	}
 	for _, o := range options {
 		o(c)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -234,6 +235,74 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 		if err != nil || a.Status != gatehouse.StatusPending || s.count() != before+1 {
 			t.Errorf("%s: %+v %v after %d polls", wait, a, err, s.count()-before)
 		}
+	}
+}
+
+// TestWaitsOutlastOutages: what would end a call without retries does not end a wait, until its own
+// time is over.
+func TestWaitsOutlastOutages(t *testing.T) {
+	t.Parallel()
+	down := []http.HandlerFunc{
+		drop, bare(502), problem("busy", ""), problem("rate_limited", "1"), problem("internal", ""),
+	}
+	for name, wait := range map[string]func(context.Context, *client.Client, time.Duration) (string, error){
+		"action": func(ctx context.Context, c *client.Client, wait time.Duration) (string, error) {
+			a, err := c.WaitAction(ctx, "act_1", wait, gatehouse.UntilDecided)
+			if err != nil {
+				return "", err
+			}
+			return string(a.Status), nil
+		},
+		"run": func(ctx context.Context, c *client.Client, wait time.Duration) (string, error) {
+			r, err := c.WaitRun(ctx, "run_1", wait)
+			if err != nil {
+				return "", err
+			}
+			return string(r.Status), nil
+		},
+		"guarded call": func(ctx context.Context, c *client.Client, wait time.Duration) (string, error) {
+			f, err := client.Guarded(client.NewGuard(c, wait), client.GuardTool[struct{}]{
+				ActionType: "x", Connector: "erp", Operation: "refund",
+				Target: func(struct{}) gatehouse.Target { return gatehouse.Target{} },
+			}, func(context.Context, struct{}) (string, error) { return "", nil })
+			if err != nil {
+				return "", err
+			}
+			_, err = f.Call(ctx, struct{}{})
+			var not *client.NotApplied
+			if errors.As(err, &not) {
+				return string(not.Action.Status), nil
+			}
+			return "", err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := []http.HandlerFunc{ok(`{"id":"act_1","status":"pending"}`)}
+			if name != "guarded call" {
+				begin = nil
+			}
+			s, c := start(t, slices.Concat(begin, down, []http.HandlerFunc{ok(`{"id":"act_1","status":"canceled"}`)})...)
+			client.WithRetries(0, time.Millisecond)(c)
+			status, err := wait(t.Context(), c, time.Hour)
+			if err != nil || status != "canceled" || s.count() != len(begin)+len(down)+1 {
+				t.Errorf("%s, %v after %d requests", status, err, s.count())
+			}
+
+			_, c = start(t, append(begin, drop)...)
+			client.WithRetries(0, 10*time.Millisecond)(c)
+			from := time.Now()
+			_, err = wait(t.Context(), c, 200*time.Millisecond)
+			if err == nil || gatehouse.CodeOf(err) != gatehouse.CodeInternal || time.Since(from) < 200*time.Millisecond {
+				t.Errorf("a server that stays down: %v after %s", err, time.Since(from))
+			}
+			for _, refused := range []http.HandlerFunc{problem("not_found", ""), problem("unauthenticated", ""), bare(500)} {
+				s, c := start(t, append(begin, refused)...)
+				if _, err := wait(t.Context(), c, time.Hour); err == nil || s.count() != len(begin)+1 {
+					t.Errorf("refused: %v after %d requests", err, s.count())
+				}
+			}
+		})
 	}
 }
 

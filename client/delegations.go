@@ -13,7 +13,7 @@ func (c *Client) CreateDelegation(ctx context.Context, d gatehouse.NewDelegation
 	return post[gatehouse.Delegation](ctx, c, true, "/delegations", d)
 }
 
-// ListDelegations returns the delegations from and to the caller; for an administrator, all.
+// ListDelegations returns the delegations from or to the caller; for an administrator, all.
 func (c *Client) ListDelegations(ctx context.Context) ([]*gatehouse.Delegation, error) {
 	return list[*gatehouse.Delegation](ctx, c, "/delegations", nil)
 }

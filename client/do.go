@@ -64,7 +64,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 		if !again || ctx.Err() != nil {
 			return a, err
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := sleepAfter(ctx, pause, err); err != nil {
 			return a, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,7 +55,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 	}
 }
 
-// stopped wraps an error of the caller's function.
+// stopped wraps an error that ends Follow, such as one of the caller's function.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }
@@ -145,24 +146,5 @@ func eventOf(index int64, body []byte) (*gatehouse.Event, error) {
 // expired, canceled or superseded, or in a later state. It keeps waiting while the server does not
 // answer. It fails when the context ends, or when the server refuses.
 func (c *Client) WaitDecision(ctx context.Context, id string) (*gatehouse.Action, error) {
-	for try := 0; ; try++ {
-		a, err := c.WaitAction(ctx, id, gatehouse.MaxWait, gatehouse.UntilDecided)
-		var connection *connectionError
-		var e *gatehouse.Error
-		switch {
-		case err == nil && settled(a, gatehouse.UntilDecided):
-			return a, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err == nil:
-			try = -1
-			continue
-		case errors.As(err, &connection), errors.As(err, &e) && e.Code.Retryable():
-		default:
-			return nil, err
-		}
-		if err := sleep(ctx, c.retry.backoff(try)); err != nil {
-			return nil, err
-		}
-	}
+	return c.WaitAction(ctx, id, math.MaxInt64, gatehouse.UntilDecided)
 }

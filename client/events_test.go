@@ -101,12 +101,13 @@ func TestWaitDecision(t *testing.T) {
 	}
 	s.answers = append(s.answers, problem(gatehouse.CodeNotFound, ""))
 	if _, err := c.WaitDecision(t.Context(), "act_2"); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
-		t.Errorf("an unknown one: %v", err)
+		t.Errorf("an unknown action: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	s.answers = append(s.answers[:0:0], problem(gatehouse.CodeBusy, ""))
-	if _, err := c.WaitDecision(ctx, "act_1"); !errors.Is(err, context.DeadlineExceeded) {
+	s.answers = append(s.answers[:0:0], problem(gatehouse.CodeBusy, "5"))
+	if _, err := c.WaitDecision(ctx, "act_1"); !errors.Is(err, context.DeadlineExceeded) ||
+		gatehouse.CodeOf(err) != gatehouse.CodeBusy {
 		t.Errorf("out of time: %v", err)
 	}
 }

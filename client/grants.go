@@ -13,7 +13,7 @@ func (c *Client) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gateho
 	return post[gatehouse.Grant](ctx, c, true, "/grants", n)
 }
 
-// ListGrants returns the tenant's grants, newest first.
+// ListGrants returns the newest 500 grants of the tenant, newest first.
 func (c *Client) ListGrants(ctx context.Context) ([]*gatehouse.Grant, error) {
 	return list[*gatehouse.Grant](ctx, c, "/grants", nil)
 }

@@ -84,26 +84,32 @@ func Guarded[A, R any](
 		if err != nil {
 			return "", err
 		}
-		raw, err := json.Marshal(result)
-		if err != nil || len(raw) > maxKept {
-			//nolint:nilerr // the call has taken effect: only its result is not kept
-			return gatehouse.ObjectJSON(gatehouse.Member{
-				Name: "not_kept", Value: gatehouse.StringJSON("the result is not JSON, or is too long"),
-			}), nil
-		}
-		kept, err := gatehouse.Canonicalize(raw)
-		if err != nil {
-			return "", err
-		}
-		return gatehouse.ObjectJSON(gatehouse.Member{Name: "result", Value: kept}), nil
+		return keepResult(result), nil
 	}
 	return &GuardedFunc[A, R]{guard: g, tool: tool}, nil
+}
+
+// resultDepth bounds the nesting of a result: the request that reports it nests it two levels deeper.
+const resultDepth = gatehouse.MaxDepth - 2
+
+// keepResult returns what the receipt of a call keeps of its result. The call has taken effect, so a
+// result that the server would refuse is left out, and is no failure.
+func keepResult(result any) gatehouse.JSON {
+	raw, err := json.Marshal(result)
+	if err == nil && len(raw) <= maxKept && gatehouse.CheckJSONWithin(raw, resultDepth) == nil {
+		if kept, err := gatehouse.Canonicalize(raw); err == nil {
+			return gatehouse.ObjectJSON(gatehouse.Member{Name: "result", Value: kept})
+		}
+	}
+	return gatehouse.ObjectJSON(gatehouse.Member{
+		Name: "not_kept", Value: gatehouse.StringJSON("the result is not JSON, is too long, or is nested too deep"),
+	})
 }
 
 // maxKept limits a result, in bytes; a receipt holds 16 KiB.
 const maxKept = 12 << 10
 
-// Propose proposes without waiting. The same call, made later, joins the action.
+// Propose proposes without waiting. The same call, made later, gets the same action.
 func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Action, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -133,7 +139,7 @@ func (f *GuardedFunc[A, R]) Propose(ctx context.Context, args A) (*gatehouse.Act
 
 // Call proposes and waits. Once the call is approved, it runs the function under a lease with the
 // approved arguments; if an equal call has already run, it returns that call's result. A
-// [*NotApplied] error describes the action's other ends. When ctx ends, the action continues.
+// [*NotApplied] error describes any other outcome. When ctx ends, the action continues.
 func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
 	var none R
 	a, err := f.Propose(ctx, args)
@@ -158,7 +164,7 @@ func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
 }
 
 // Work carries out approved actions of the guard's functions until ctx ends, and then returns nil.
-// own limits it to actions that its own principal proposed. It returns an error when the server
+// own limits it to actions that the client's principal proposed. It returns an error when the server
 // refuses the worker itself.
 func (g *Guard) Work(ctx context.Context, own bool) error {
 	var connectors []string
@@ -185,7 +191,7 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 	causes := make(map[string]error)
 	for deadline := time.Now().Add(g.patience); ; {
 		for a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
-			if a, err = g.client.FindAction(ctx, a.Superseded); err != nil {
+			if a, err = g.find(ctx, a.Superseded, deadline); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -194,7 +200,7 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 		case a.Status.Finished() || left <= 0:
 			return a, causes[a.ID], nil
 		case a.Status == gatehouse.StatusPending:
-			if a, err = g.client.WaitAction(ctx, a.ID, min(left, gatehouse.MaxWait), gatehouse.UntilDecided); err != nil {
+			if a, err = g.client.WaitAction(ctx, a.ID, left, gatehouse.UntilDecided); err != nil {
 				return nil, nil, err
 			}
 			continue
@@ -207,8 +213,21 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 				return nil, nil, err
 			}
 		}
-		if a, err = g.client.FindAction(ctx, a.ID); err != nil {
+		if a, err = g.find(ctx, a.ID, deadline); err != nil {
 			return nil, nil, err
+		}
+	}
+}
+
+// find reads an action. It outlasts an outage of the server until the deadline.
+func (g *Guard) find(ctx context.Context, id string, deadline time.Time) (*gatehouse.Action, error) {
+	for try := 0; ; try++ {
+		a, err := g.client.FindAction(ctx, id)
+		if err == nil {
+			return a, nil
+		}
+		if err := g.client.retry.outlast(ctx, try, time.Until(deadline), err); err != nil {
+			return nil, err
 		}
 	}
 }
@@ -224,7 +243,7 @@ func (g *Guard) once(
 		return err
 	}
 	for i := range pushes {
-		// A change in progress is not interrupted when the caller's patience ends.
+		// The end of ctx does not interrupt a change in progress.
 		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil &&
 			gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
 			return err
@@ -268,7 +287,8 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	return err
 }
 
-// keep extends a lease until ctx ends. When the lease is lost, it cancels the function's context.
+// keep extends a lease until ctx ends. When the lease is lost, or the server asks to stop, it cancels the
+// function's context.
 func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gatehouse.LeasedPush) {
 	for sleep(ctx, g.lease/3) == nil {
 		state, err := g.client.HeartbeatPush(ctx, p.Push.ID, gatehouse.Heartbeat{

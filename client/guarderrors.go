@@ -13,7 +13,7 @@ var (
 	ErrDenied   = errors.New("denied")
 	ErrRejected = errors.New("rejected")
 	ErrExpired  = errors.New("expired: nobody decided in time")
-	// ErrWithdrawn: the action was canceled.
+	// ErrWithdrawn: the action was canceled or superseded.
 	ErrWithdrawn = errors.New("canceled: the action was withdrawn")
 	// ErrReversed: the action was applied, and reversed later.
 	ErrReversed = errors.New("reversed: the action was applied, and later reversed")

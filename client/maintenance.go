@@ -10,7 +10,7 @@ import (
 
 var _ gatehouse.KeeperService = (*Client)(nil)
 
-// PreviewArchive lists what would be archived now.
+// PreviewArchive counts what would be archived now.
 func (c *Client) PreviewArchive(ctx context.Context, retention time.Duration) (*gatehouse.ArchivePreview, error) {
 	q := url.Values{}
 	if retention != 0 {
@@ -26,7 +26,7 @@ func (c *Client) MarkUnknown(
 	return post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
 }
 
-// CheckRoles lists work that has waited too long for a role of serve.
+// CheckRoles lists work that has waited too long for a role of gatehouse serve.
 func (c *Client) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	return get[gatehouse.RoleCheck](ctx, c, "/doctor/roles", nil)
 }

@@ -159,7 +159,7 @@ func (c *Client) RevokeKey(ctx context.Context, keyID string) error {
 	return err
 }
 
-// RotateEditToken creates a new edit token for a person.
+// RotateEditToken gives a person a new edit token and ends the old one.
 func (c *Client) RotateEditToken(ctx context.Context, idOrName string) (*gatehouse.Credentials, error) {
 	return post[gatehouse.Credentials](ctx, c, true, principal(idOrName, "/edit-token"), nil)
 }

@@ -34,7 +34,7 @@ func problemOf(resp *http.Response, raw []byte) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "application/problem+json" || d.Decode(&members) != nil {
 		e.Code = codeFor(resp.StatusCode)
-		e.Detail = fmt.Sprintf("answered %s, and not by Gatehouse: is the address right?", resp.Status)
+		e.Detail = fmt.Sprintf("the answer %s is not from Gatehouse: is the address right?", resp.Status)
 		if bytes.Contains(raw, []byte("HTTP request to an HTTPS server")) { // net/http's own words
 			e.Detail = "the server speaks HTTPS: its address begins with https://"
 		}

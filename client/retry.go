@@ -1,8 +1,10 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -22,12 +24,44 @@ type retryPolicy struct {
 	base time.Duration
 }
 
-// maxPause limits the pause between two tries, and the wait that a server's Retry-After may ask
-// for.
+// maxPause limits the pause between two tries. If the server's Retry-After is longer, the call is not
+// tried again.
 const maxPause = 5 * time.Second
 
+// defaultBase is the base of a policy that names none.
+const defaultBase = 100 * time.Millisecond
+
 // backoff doubles the pause with each try.
-func (p retryPolicy) backoff(try int) time.Duration { return min(p.base<<min(try, 16), maxPause) }
+func (p retryPolicy) backoff(try int) time.Duration {
+	return min(cmp.Or(p.base, defaultBase)<<min(try, 16), maxPause)
+}
+
+// outlast handles a failed request of a wait that has time left. After an error that may pass, such
+// as those of a restart of the server, it pauses and returns nil, or ctx's error if ctx ends
+// first. It returns any other error; once the time is over, it returns every error.
+func (p retryPolicy) outlast(ctx context.Context, try int, left time.Duration, err error) error {
+	var connection *connectionError
+	var e *gatehouse.Error
+	passing := errors.As(err, &connection) || errors.As(err, &e) && e.Code.Retryable() &&
+		(e.Code != gatehouse.CodeInternal || fromServer(e))
+	if !passing || left <= 0 {
+		return err
+	}
+	pause := p.backoff(try)
+	if e != nil {
+		pause = max(pause, min(time.Duration(e.RetryAfter)*time.Second, maxBackoff))
+	}
+	return sleepAfter(ctx, min(pause, left), err)
+}
+
+// sleepAfter sleeps after a failed try. If the time of ctx is over, its error has that try's error too.
+func sleepAfter(ctx context.Context, d time.Duration, failed error) error {
+	err := sleep(ctx, d)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("client: %w; the last try failed: %w", err, failed)
+	}
+	return err
+}
 
 // next decides whether to try again after an error, and after which pause.
 func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {

@@ -95,7 +95,8 @@ func (c *Client) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail
 }
 
 // WaitRun waits until the run has ended or changed, with as many long polls as necessary. When the
-// time is over, it returns the run's present state.
+// time is over, it returns the run's present state, or the last error if the server still does not
+// answer.
 func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*gatehouse.Run, error) {
 	return c.WatchRun(ctx, id, "", wait)
 }
@@ -105,7 +106,7 @@ func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*g
 // nothing.
 func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	deadline := time.Now().Add(wait)
-	for {
+	for try := 0; ; try++ {
 		start := time.Now()
 		left := deadline.Sub(start)
 		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
@@ -115,12 +116,18 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 			set(q, "since", since)
 		}
 		r, err := get[gatehouse.Run](ctx, c, run(id, ""), q)
-		// An answer before the end of the poll means that something has changed.
-		if err != nil || left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
-			since != "" && r.Position != since {
-			return r, err
+		if err != nil {
+			if err := c.retry.outlast(ctx, try, time.Until(deadline), err); err != nil {
+				return nil, err
+			}
+			continue
 		}
-		since = r.Position
+		// An answer before the end of the poll means that something has changed.
+		if left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
+			since != "" && r.Position != since {
+			return r, nil
+		}
+		since, try = r.Position, -1
 	}
 }
 
@@ -137,7 +144,7 @@ func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error
 	return post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
 }
 
-// RetryRunFrom starts a run that has ended again, from a step on.
+// RetryRunFrom restarts an ended run at one of its steps.
 func (c *Client) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
 	body := struct {
 		From string `json:"from"`

@@ -43,13 +43,13 @@ func TestWaitRun(t *testing.T) {
 		status        gatehouse.RunStatus
 		took          time.Duration
 	}{
-		"not at all": {0, time.Hour, "", gatehouse.RunRunning, 0},
+		"no wait": {0, time.Hour, "", gatehouse.RunRunning, 0},
 		"a change in a later poll": {time.Hour, 150 * time.Second, "1m0s 1m0s 1m0s", gatehouse.RunWaiting,
 			150 * time.Second},
-		"a change in the first":     {time.Hour, time.Second, "1m0s", gatehouse.RunWaiting, time.Second},
-		"no change, less than one":  {30 * time.Second, time.Hour, "30s", gatehouse.RunRunning, 30 * time.Second},
-		"no change, more than one":  {90 * time.Second, time.Hour, "1m0s 30s", gatehouse.RunRunning, 90 * time.Second},
-		"no change, a time in past": {-time.Second, time.Hour, "", gatehouse.RunRunning, 0},
+		"a change in the first poll":     {time.Hour, time.Second, "1m0s", gatehouse.RunWaiting, time.Second},
+		"no change, shorter than a poll": {30 * time.Second, time.Hour, "30s", gatehouse.RunRunning, 30 * time.Second},
+		"no change, longer than a poll":  {90 * time.Second, time.Hour, "1m0s 30s", gatehouse.RunRunning, 90 * time.Second},
+		"no change, a negative time":     {-time.Second, time.Hour, "", gatehouse.RunRunning, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

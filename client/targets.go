@@ -14,7 +14,7 @@ func (c *Client) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetSt
 	return get[gatehouse.TargetState](ctx, c, action(id, "/target"), nil)
 }
 
-// Preview asks the target of a pending action what it would do.
+// Preview asks the target of a pending action what the action would do.
 func (c *Client) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
 	return get[gatehouse.Preview](ctx, c, action(id, "/preview"), nil)
 }

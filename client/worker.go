@@ -175,7 +175,8 @@ func refused(err error) bool {
 	return gatehouse.StatusOf(e.Code) < 500 && !e.Code.Retryable()
 }
 
-// maxBackoff limits the pause between two requests to a failing server.
+// maxBackoff limits the pause between two requests to a failing server. A worker pauses for longer
+// where the server's Retry-After says so; a wait does not.
 const maxBackoff = 30 * time.Second
 
 func pauseAfter(failures int, err error) time.Duration {

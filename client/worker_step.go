@@ -47,6 +47,7 @@ func (w *Worker) execute(work context.Context, s *gatehouse.LeasedStep) {
 	keeper.Wait()
 }
 
+// pauseUnless waits for d. It returns false, and at once, if the lease is lost.
 func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -66,7 +67,8 @@ func (w *Worker) keep(
 ) error {
 	beat := time.NewTicker(w.Lease / 3)
 	defer beat.Stop()
-	// Even a handler that was cut off is reported.
+	// Heartbeats continue after work has ended: the result of a handler that was cut off is reported
+	// too, and the report needs the lease.
 	ctx := context.WithoutCancel(work)
 	until := time.Now().Add(w.Lease)
 	for {
@@ -112,7 +114,8 @@ func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output ga
 
 var errPanic = errors.New("the handler panicked")
 
-// report sends a step's result to the server.
+// report sends a step's result to the server: its output, or failed, the handler's error. cause says
+// why the handler's context ended early, if it did.
 func (w *Worker) report(
 	ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error,
 ) error {

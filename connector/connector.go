@@ -7,8 +7,9 @@
 // that it sends from the [Call] alone, so it sends exactly the approved change.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
-// [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Describer], [Floorer],
-// [Conditional], [Prober] and [ProbeReporter]; a connector has the abilities that it implements.
+// [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Lister], [Describer], [Floorer],
+// [Declarer], [Conditional], [Prober], [ProbeReporter] and [Outside]; a connector has the abilities that it
+// implements.
 package connector
 
 import (
@@ -118,7 +119,7 @@ type SelectiveChecker interface {
 	Checks(c Call) bool
 }
 
-// Snapshot is the state of a target as a new proposal of the same change would have it.
+// Snapshot is the present state of a target, in the form that a new proposal of the same change needs.
 type Snapshot struct {
 	// Matches reports whether the target is still in the state that the call expects, as a
 	// [Checker] would report it.

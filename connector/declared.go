@@ -9,8 +9,7 @@ type Describer interface {
 }
 
 // DeclaredOf returns what is declared about a call. Without a declaration, an operation that
-// Reverses can be undone; a connector that is a [Checker] refuses that once the target has changed
-// again.
+// Reverses can be undone; if the connector is a [Checker], only until the target changes again.
 func DeclaredOf(c Connector, op Operation, call Call) *gatehouse.Declared {
 	out := gatehouse.Declared{Amounts: op.Amounts, Undo: op.Undo}
 	if d, ok := c.(Describer); ok {

@@ -83,7 +83,7 @@ func (f *Flags) Execute(ctx context.Context, c connector.Call) (connector.Result
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if ctx.Err() != nil { // nothing has been touched yet
-		return connector.Result{}, &connector.Error{Kind: connector.NotSent, Code: "timeout", Detail: "the time was over"}
+		return connector.Result{}, &connector.Error{Kind: connector.NotSent, Code: "timeout", Detail: "the time ran out"}
 	}
 	state, err := f.read(c)
 	switch digest, done := state.Applied[key(c)]; {

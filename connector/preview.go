@@ -14,8 +14,8 @@ import (
 // afterwards, byte for byte.
 //
 // If the target would refuse the change, Preview returns a [gatehouse.Preview] with a Failure, and
-// no error. If nothing can be said about a call, the preview has None set. Preview sets no bounds
-// and no time; its caller does.
+// no error. If nothing can be said about a call, the preview has None set. Preview does not shorten
+// the result and does not set AskedAt; its caller does both.
 type Previewer interface {
 	// Previews reports whether Preview can ask the target about a call. It makes no
 	// call to the target.
@@ -36,7 +36,7 @@ func PreviewOf(e *Error) (gatehouse.Preview, error) {
 
 // PreviewChanges compares an object before and after a change with the change itself,
 // field by field. In the change, null means that a field is absent. same decides
-// whether a proposed value and the one after mean the same.
+// whether a proposed value and the value after the change mean the same.
 func PreviewChanges(ref string, before, after, proposed gatehouse.JSON,
 	same func(proposed, after gatehouse.JSON) bool) []gatehouse.PreviewChange {
 	d := differ{ref: ref, same: same}

@@ -26,8 +26,8 @@ const (
 	leastLine = 8
 )
 
-// redacted replaces a secret.
-const redacted = "[redacted]"
+// Redacted replaces a secret.
+const Redacted = "[redacted]"
 
 const (
 	// leastLong is the length, in bytes, from which a text may have been cut off by
@@ -73,7 +73,7 @@ func NewRedactor(secrets []string) *Redactor {
 	slices.SortStableFunc(all, func(x, y string) int { return len(y) - len(x) })
 	pairs := make([]string, 0, 2*len(all))
 	for _, s := range all {
-		pairs = append(pairs, s, redacted)
+		pairs = append(pairs, s, Redacted)
 	}
 	return &Redactor{strings.NewReplacer(pairs...), all}
 }
@@ -106,7 +106,7 @@ func (r *Redactor) cutEnd(text string) string {
 	if most == 0 {
 		return text
 	}
-	return body[:len(body)-most] + redacted + text[len(body):]
+	return body[:len(body)-most] + Redacted + text[len(body):]
 }
 
 // JSON is Text for each text of a value: strings, names and numbers, at any depth.

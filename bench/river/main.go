@@ -44,7 +44,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	rounds := flags.Int("rounds", 5, "how often each figure is measured, on both sides in turn")
 	workers := flags.Int("workers", 16, "pushes that the gate carries out at a time")
 	riverWorkers := flags.Int("river-workers", 200, "jobs that River executes at a time")
-	only := flags.String("only", "dispatch,steps", "the figures to measure: dispatch, steps or both")
+	only := flags.String("only", "dispatch,steps", "the figures to measure, separated by commas: dispatch, steps")
 	asJSON := flags.Bool("json", false, "print one JSON document")
 	if err := flags.Parse(args); err != nil {
 		return err

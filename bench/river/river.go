@@ -19,7 +19,7 @@ import (
 // poolSize is that of the gate's store.
 const poolSize = 16
 
-// job carries the id by which a push's payload is looked up.
+// job carries a number, as a job for a push would carry the id of its payload.
 type job struct {
 	Item int `json:"item"`
 }
@@ -39,7 +39,7 @@ func (w *noop) Work(context.Context, *river.Job[job]) error {
 	return nil
 }
 
-// queue is River in its own database.
+// queue is River in the gate's database.
 type queue struct {
 	pool    *pgxpool.Pool
 	workers int

@@ -27,7 +27,8 @@ const args = [
 ];
 
 /**
- * The browser without windows, if the system has it, takes half of the CPU time. Notifications need the whole browser.
+ * The path of the browser. The browser without windows, which is taken if the system has it, needs half of the CPU
+ * time. Notifications need the whole browser.
  */
 export function executable(whole = false) {
   const shell = "/usr/lib/chromium/chromium-headless-shell";
@@ -91,8 +92,8 @@ export async function signIn(page, link, where = new URL("/inbox", link).href) {
 const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /**
- * Fails on any serious or critical finding of axe, by all rules of WCAG up to 2.2 AA and its best practices; by those
- * about colours alone where the page was examined in other colours.
+ * Fails on any serious or critical finding of axe, by all rules of WCAG up to 2.2 AA and its best practices. With
+ * colours, it checks only the rules about colours.
  */
 export async function accessible(page, what, { colours = false } = {}) {
   // Wait for colour transitions, because intermediate colours must not be checked.
@@ -120,7 +121,7 @@ export async function accessible(page, what, { colours = false } = {}) {
 
 /**
  * Checks an open page by axe in both themes, on a desktop and on a phone, and that it is no wider than the window. A
- * theme changes only colours, so that the dark desktop is checked for these alone, and the phone in one theme.
+ * theme changes only colours. So the dark desktop is checked for its colours alone, and the phone in one theme.
  */
 export async function everywhere(page, what) {
   const looks = [["desktop", desktop, "light"], ["desktop", desktop, "dark"], ["phone", phone, "dark"]];

@@ -1,6 +1,5 @@
-// A target that accepts everything, for changes that do not fit the shop's ledger. It returns the
-// name that a request asks for, and closes the connection without an answer if a request asks for
-// that.
+// A target that accepts everything, for changes that do not fit the shop's ledger. A request to /named/
+// gets its field said back as the id; a request to /lost/ gets no answer, only a closed connection.
 import { createServer } from "node:http";
 import { after } from "node:test";
 

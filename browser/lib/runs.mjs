@@ -1,11 +1,11 @@
-// Workflows and runs for the tests, made through the API: with a model that answers at once, and a
-// worker that returns what it is told to.
+// Makes workflows and runs through the API for the tests. It has a fake model provider that answers at
+// once, and a function that leases a step as a worker would.
 import { createServer } from "node:http";
 import { items } from "./ledger.mjs";
 
 /**
- * A provider of models that the configuration names "local". close ends it.
- * configure is for [Gatehouse.start].
+ * Starts a fake model provider. configure adds it to a configuration as the model connection "local": pass
+ * configure to [Gatehouse.start]. close stops it.
  */
 export async function model() {
   const server = createServer((req, res) => {
@@ -38,7 +38,7 @@ models:
 }
 
 export const reprice = `name: reprice
-description: Reads why a price should change, asks people, and changes it
+description: Asks a model why the price should change, asks people, and changes the price
 workspace: pricing
 on:
   webhook: {kind: generic, secret: supplier_hook}
@@ -74,7 +74,7 @@ steps:
 output: {price: "\${{ input.to }}", heard: "\${{ steps.heard.output.data }}"}
 `;
 
-/** Applies a source as the administrator. */
+/** Stores a workflow's source as the administrator. */
 export function apply(g, name, source) {
   return g.api("PUT", `/workflows/${name}`, { text: source });
 }
@@ -90,22 +90,23 @@ export async function until(g, id, ok) {
   for (;;) {
     const run = await g.api("GET", `/runs/${id}`);
     if (ok(run)) return run;
-    if (Date.now() > end) throw new Error(`the run is ${JSON.stringify(run)}`);
+    if (Date.now() > end) throw new Error(`after a minute, the run does not meet the condition: ${JSON.stringify(run)}`);
     await g.api("GET", `/runs/${id}?wait=1s`);
   }
 }
 
-export const status = (g, id, wanted) => until(g, id, (r) => r.status === wanted);
+/** Waits until the run has the status; fails after a minute. */
+export const untilStatus = (g, id, wanted) => until(g, id, (r) => r.status === wanted);
 export const step = (run, key) => run.steps.find((s) => s.key === key);
 
-/** Starts a repricing of the item at an index, and waits until it asks people. */
-export async function asked(g, i, to, more = {}) {
+/** Starts a repricing of the item at an index, and waits until it needs an approval. */
+export async function startAndAsk(g, i, to, more = {}) {
   const run = await start(g, "reprice", { sku: items[i].sku, version: items[i].version, price: items[i].price, to,
     watchers: ["bo", "cy"] }, more);
-  return status(g, run.id, "waiting_approval");
+  return untilStatus(g, run.id, "waiting_approval");
 }
 
-/** A person with a name and roles approves or rejects a step's proposal. */
+/** Approves or rejects the proposal of a run's step with a person's key and edit token. */
 export async function answer(g, person, run, key, decision = "approved") {
   const a = await g.action(step(run, key).action_id);
   const body = decision === "approved" ? { decision, digest: a.digest,
@@ -124,26 +125,27 @@ export async function lease(g, worker, tool, name = "night-shift") {
 export async function runScene(g, bo) {
   const worker = await g.api("POST", "/principals", { body: { name: "night", kind: "agent",
     roles: ["worker", "proposer"] } });
+  // Two versions, so that the workflow has a history.
   await apply(g, "reprice", reprice.replace("asks people, ", ""));
   await apply(g, "reprice", reprice);
   await apply(g, "sync-stock", `name: sync-stock
-description: Takes over the warehouse's count
+description: Copies the warehouse's count into the stock
 steps:
   - {id: count, uses: worker.warehouse, retry: {max: 1, backoff: [1s]}}
   - {id: keep, uses: transform, with: {stock: "\${{ steps.count.output.stock }}"}}
 `);
   const scene = { worker };
-  scene.done = await asked(g, 30, "60.00");
+  scene.done = await startAndAsk(g, 30, "60.00");
   await answer(g, bo, scene.done, "change");
-  await status(g, scene.done.id, "waiting");
+  await untilStatus(g, scene.done.id, "waiting");
   await g.api("POST", `/runs/${scene.done.id}/signals`, { body: { name: "acknowledged", data: { by: "the shop" } } });
-  scene.done = await status(g, scene.done.id, "succeeded");
-  scene.event = await asked(g, 31, "61.00", { trigger_ref: "mail-2041" });
+  scene.done = await untilStatus(g, scene.done.id, "succeeded");
+  scene.event = await startAndAsk(g, 31, "61.00", { trigger_ref: "mail-2041" });
   await answer(g, bo, scene.event, "change");
-  scene.event = await status(g, scene.event.id, "waiting");
-  scene.rejected = await asked(g, 32, "1.00");
+  scene.event = await untilStatus(g, scene.event.id, "waiting");
+  scene.rejected = await startAndAsk(g, 32, "1.00");
   await answer(g, bo, scene.rejected, "change", "rejected");
-  scene.rejected = await status(g, scene.rejected.id, "failed_terminal");
+  scene.rejected = await untilStatus(g, scene.rejected.id, "failed_terminal");
   const broken = await start(g, "sync-stock", {});
   for (let attempt = 0; attempt < 2; attempt++) {
     const leased = await lease(g, worker, "warehouse");
@@ -153,11 +155,11 @@ steps:
         retryable: true },
     });
   }
-  scene.failed = await status(g, broken.id, "failed_terminal");
-  scene.canceled = await asked(g, 33, "62.00");
+  scene.failed = await untilStatus(g, broken.id, "failed_terminal");
+  scene.canceled = await startAndAsk(g, 33, "62.00");
   await g.api("POST", `/runs/${scene.canceled.id}/cancel`, { body: { reason: "the supplier took it back" } });
-  scene.canceled = await status(g, scene.canceled.id, "canceled");
-  scene.asked = await asked(g, 34, "63.00");
+  scene.canceled = await untilStatus(g, scene.canceled.id, "canceled");
+  scene.asked = await startAndAsk(g, 34, "63.00");
   // The evidence is made shortly after the end.
   scene.done = await until(g, scene.done.id, (r) => r.evidence_sha256);
   return scene;

@@ -17,7 +17,7 @@ const price = (ref, after) => g.propose(put(ref, {
 }));
 
 test("the totals of a selection", limit, async (t) => {
-  // Before the sign-in: an empty inbox loads itself again when something comes, in the midst of a `goto`.
+  // Proposed before the sign-in: an empty inbox reloads when an action arrives, which would disturb a `goto`.
   const three = [await price("a", "99.99"), await price("b", "1000"), await payment("c", "125000", "1250")];
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("ana"), `${g.url}/inbox/bulk?${three.map((a) => `pick=${a.id}`).join("&")}`);

@@ -10,7 +10,7 @@ const { g, browser } = await stage();
 const scene = await fill(g);
 
 const pick = (...actions) => `/inbox/bulk?${actions.map((a) => `pick=${a.id}`).join("&")}`;
-const [approved, , rejected] = scene.done;
+const [rejected, approved] = scene.done;
 const dead = await g.finished(scene.dead.id);
 
 const pages = {
@@ -62,7 +62,7 @@ const pages = {
   "no such page": "/no-such-page",
 };
 
-test("before signing in", limit, async (t) => {
+test("the pages before a sign-in", limit, async (t) => {
   const page = await newPage(browser, t);
   await page.goto(`${g.url}/signin`);
   await everywhere(page, "sign in");
@@ -72,6 +72,78 @@ test("before signing in", limit, async (t) => {
   await everywhere(page, "a link that does not work");
 });
 
+// Two pages are checked concurrently: axe runs inside the page, so each page uses a core of its own.
+test("every page", limit, async (t) => {
+  const waiting = Object.entries(pages);
+  const work = async (page) => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) {
+      await page.goto(g.url + next[1]);
+      await everywhere(page, next[0]);
+    }
+  };
+  const tabs = [await newPage(browser, t), await newPage(browser, t)];
+  for (const page of tabs) await signIn(page, await g.setupLink("ana")); // a new link invalidates the previous one
+  await Promise.all(tabs.map(work));
+});
+
+/** Sends a form, as a page of the console would, and waits for the page that answers. */
+async function send(page, path, fields) {
+  const answered = page.waitForResponse((r) => r.request().method() === "POST" && new URL(r.url()).pathname === path);
+  const loaded = page.waitForEvent("load");
+  await page.evaluate(
+    ([action, pairs]) => {
+      const form = document.body.appendChild(Object.assign(document.createElement("form"), { method: "post", action }));
+      for (const [name, value] of pairs) form.append(Object.assign(document.createElement("input"),
+        { type: "hidden", name, value }));
+      HTMLFormElement.prototype.submit.call(form);
+    },
+    [path, fields],
+  );
+  const status = (await answered).status();
+  await loaded;
+  return status;
+}
+
+const item = (a) => ["item", `${a.id} ${a.digest}`];
+
+/** The forms to send, as [path, fields, expected status, test id that the answer must show, if any]. */
+const forms = {
+  "bulk, no reason": ["/inbox/bulk", [["decision", "rejected"], item(scene.text)], 422],
+  "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`],
+    item(scene.create)], 200, "bulk-result"],
+  "a decision on what is decided": [`/actions/${rejected.id}/decide`,
+    [["decision", "approved"], ["digest", rejected.digest]], 409, "outcome"],
+  "an edit that is not JSON": [`/actions/${scene.text.id}/edit`, [["change", "{"]], 400],
+  "the log, checked": ["/audit/check", [], 200, "check-result"],
+  "a policy, checked": ["/policies/check",
+    [["source", "version: 1\nrules:\n  - {id: all, when: 'risk <= 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy that does not load": ["/policies/check", [["source",
+    "version: 1\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n"]], 200, "policy-check"],
+  "a policy, refused": ["/policies/apply", [["source", "rules: 1"]], 422],
+  "a proposal, explained": [
+    "/policies/explain",
+    [["proposal", JSON.stringify({ action_type: "note", connector: "shop", operation: "update",
+      target: { entity_type: "item", entity_ref: "X" }, proposed_change: { tag: "x" } })]],
+    200,
+    "explanation",
+  ],
+  "a proposal that is not JSON": ["/policies/explain", [["proposal", "{"]], 400],
+  "own key": ["/settings/keys", [["once", "axe-key"]], 200, "secrets"],
+  "own edit token": ["/settings/edit-token", [["once", "axe-edit"], ["sure", "yes"]], 200, "secrets"],
+  "own edit token, not sure": ["/settings/edit-token", [["once", "axe-edit-2"]], 422],
+  "new agent": ["/settings/principals", [["once", "axe-new"], ["name", "axe-agent"], ["kind", "agent"],
+    ["role", "proposer"], ["sponsor", "bo"]], 200, "secrets"],
+  "new agent, refused": ["/settings/principals", [["once", "axe-new-2"], ["name", "a b"], ["kind", "agent"],
+    ["role", "approver"]], 422, "principal-form"],
+  "set-up link": ["/settings/principals/bo/setup-link", [["once", "axe-link"]], 200, "secrets"],
+  "roles, refused": ["/settings/principals/bo/roles", [["role", "nonsense"]], 422],
+  "tenant, refused": ["/settings/tenants", [["id", "a b"]], 422],
+  "a push that is not there": ["/dispatch/pushes/psh_0/resolve", [["outcome", "applied"], ["reason", "seen"]], 404],
+  "replay of nothing": ["/dispatch/replay", [], 422],
+  "replayed": ["/dispatch/replay", [["push", dead.push.id]], 200],
+};
+
+// Rejects an action that the pages above show as open.
 test("states that a click makes", limit, async (t) => {
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("cy"), `${g.url}/inbox?open=${scene.create.id}`);
@@ -108,80 +180,9 @@ test("states that a click makes", limit, async (t) => {
   await everywhere(page, "not accepted");
 });
 
-// Two pages concurrently, because axe runs in the page, on a core of its own.
-test("every page", limit, async (t) => {
-  const waiting = Object.entries(pages);
-  const work = async (page) => {
-    for (let next = waiting.shift(); next; next = waiting.shift()) {
-      await page.goto(g.url + next[1]);
-      await everywhere(page, next[0]);
-    }
-  };
-  const tabs = [await newPage(browser, t), await newPage(browser, t)];
-  for (const page of tabs) await signIn(page, await g.setupLink("ana")); // a new link invalidates the previous one
-  await Promise.all(tabs.map(work));
-});
-
-/** Sends a form, as a page of the console would, and waits for the page that answers. */
-async function send(page, path, fields) {
-  const answered = page.waitForResponse((r) => r.request().method() === "POST" && new URL(r.url()).pathname === path);
-  const loaded = page.waitForEvent("load");
-  await page.evaluate(
-    ([action, pairs]) => {
-      const form = document.body.appendChild(Object.assign(document.createElement("form"), { method: "post", action }));
-      for (const [name, value] of pairs) form.append(Object.assign(document.createElement("input"),
-        { type: "hidden", name, value }));
-      HTMLFormElement.prototype.submit.call(form);
-    },
-    [path, fields],
-  );
-  const status = (await answered).status();
-  await loaded;
-  return status;
-}
-
-const item = (a) => ["item", `${a.id} ${a.digest}`];
-
-/** The answers to forms, as [path, fields, status, visible part]. */
-const answers = {
-  "bulk, no reason": ["/inbox/bulk", [["decision", "rejected"], item(scene.text)], 422],
-  "bulk, done": ["/inbox/bulk", [["decision", "approved"], item(scene.price), ["item", `${scene.text.id} sha256:0`],
-    item(scene.create)], 200, "bulk-result"],
-  "a decision on what is decided": [`/actions/${rejected.id}/decide`,
-    [["decision", "approved"], ["digest", rejected.digest]], 409, "outcome"],
-  "an edit that is no JSON": [`/actions/${scene.text.id}/edit`, [["change", "{"]], 400],
-  "the log, checked": ["/audit/check", [], 200, "check-result"],
-  "a policy, checked": ["/policies/check",
-    [["source", "version: 1\nrules:\n  - {id: all, when: 'risk <= 2', then: allow}\n"]], 200, "policy-check"],
-  "a policy that does not load": ["/policies/check", [["source",
-    "version: 1\nrules:\n  - {id: all, when: 'nothing > 2', then: allow}\n"]], 200, "policy-check"],
-  "a policy, refused": ["/policies/apply", [["source", "rules: 1"]], 422],
-  "a proposal, explained": [
-    "/policies/explain",
-    [["proposal", JSON.stringify({ action_type: "note", connector: "shop", operation: "update",
-      target: { entity_type: "item", entity_ref: "X" }, proposed_change: { tag: "x" } })]],
-    200,
-    "explanation",
-  ],
-  "a proposal that is none": ["/policies/explain", [["proposal", "{"]], 400],
-  "own key": ["/settings/keys", [["once", "axe-key"]], 200, "secrets"],
-  "own edit token": ["/settings/edit-token", [["once", "axe-edit"], ["sure", "yes"]], 200, "secrets"],
-  "own edit token, not sure": ["/settings/edit-token", [["once", "axe-edit-2"]], 422],
-  "new agent": ["/settings/principals", [["once", "axe-new"], ["name", "axe-agent"], ["kind", "agent"],
-    ["role", "proposer"], ["sponsor", "bo"]], 200, "secrets"],
-  "new agent, refused": ["/settings/principals", [["once", "axe-new-2"], ["name", "a b"], ["kind", "agent"],
-    ["role", "approver"]], 422, "principal-form"],
-  "set-up link": ["/settings/principals/bo/setup-link", [["once", "axe-link"]], 200, "secrets"],
-  "roles, refused": ["/settings/principals/bo/roles", [["role", "nonsense"]], 422],
-  "tenant, refused": ["/settings/tenants", [["id", "a b"]], 422],
-  "a push that is not there": ["/dispatch/pushes/psh_0/resolve", [["outcome", "applied"], ["reason", "seen"]], 404],
-  "replay of nothing": ["/dispatch/replay", [], 422],
-  "replayed": ["/dispatch/replay", [["push", dead.push.id]], 200],
-};
-
-// This test is the last one, because it decides actions that the pages above show as open.
-test("what a form is answered with", limit, async (t) => {
-  const waiting = Object.entries(answers);
+// This test decides the actions that the other tests show as open.
+test("the pages that answer forms", limit, async (t) => {
+  const waiting = Object.entries(forms);
   const work = async (name) => {
     const page = await newPage(browser, t);
     await g.person(name, "admin", "proposer");

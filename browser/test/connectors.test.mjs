@@ -1,5 +1,5 @@
-// A connector of the store without script: rows are added and removed, it is tested, proposed, approved, and then
-// tested with a change.
+// A person adds a connector to the store, in a browser without scripts: adds and removes rows, tests and proposes the
+// connector, approves it, and tests it again with a change.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// A person adds this browser to their devices, and it shows a notification while the page is another
-// one. The service worker, its permission and the notification are real. Headless Chromium has no
+// A person adds this browser to their devices, and it shows a notification while another page is
+// open. The service worker, its permission and the notification are real. Headless Chromium has no
 // push service, so PushManager.subscribe is a stand-in, and the DevTools protocol delivers the
 // message; internal/notify tests what a push service gets.
 import assert from "node:assert/strict";
@@ -60,7 +60,7 @@ test("a person adds a device, which shows a notification and opens its item", li
   await page.getByTestId("notify-device").click();
   const device = page.getByTestId("devices").getByRole("listitem");
   await device.waitFor();
-  assert.match(await device.innerText(), /Chrome on Linux[\s\S]*nothing sent yet · by push\.example\.com/);
+  assert.match(await device.innerText(), /Chrome on Linux[\s\S]*nothing sent yet · through push\.example\.com/);
   const worker = await until("no service worker", () => context.serviceWorkers()[0]);
   assert.equal(worker.url(), `${g.url}/service-worker.js`);
 
@@ -78,7 +78,7 @@ test("a person adds a device, which shows a notification and opens its item", li
   const shown = () => worker.evaluate(async () =>
     (await self.registration.getNotifications()).map(({ title, body, tag, data, actions }) =>
       ({ title, body, tag, data, actions })));
-  // A busy browser may lose a message while the worker starts; the tag keeps repeats one.
+  // A busy browser may lose a message while the worker starts; repeated ones show one notification, by their tag.
   await until("no notification", async () => {
     await deliver(message);
     await rest(500);

@@ -39,20 +39,20 @@ async function open(t, name, options) {
   return page;
 }
 
-test("each dead letter tells its cause, and who may act", limit, async (t) => {
+test("each dead letter shows its cause, and who may act", limit, async (t) => {
   const page = await open(t, "vic");
   const ids = await listed(page);
   for (const a of [...dead, lost]) {
     assert.ok(ids.includes(a.push.id));
     const text = await letter(page, a).innerText();
     assert.ok(text.includes(a.failure.code) && text.includes(a.failure.detail), text);
-    assert.match(text, a === lost ? /No replay/ : /A replay is safe|No replay/);
+    assert.match(text, a === lost ? /No retry/ : /A retry is safe|No retry/);
   }
   assert.equal(await page.getByTestId("replay").count() + await page.getByTestId("discard").count(), 0,
     "a viewer acts on nothing");
 });
 
-test("the filter stands in the address", limit, async (t) => {
+test("the URL contains the filter", limit, async (t) => {
   const page = await open(t, "ana");
   const filter = page.getByTestId("dead-filter");
   const more = () => page.getByTestId("filters").locator("summary").click();
@@ -90,7 +90,7 @@ async function replayAndDiscard(page, act, again, over) {
   await page.getByTestId("discard-reason").focus();
   await page.keyboard.type("the customer exists");
   await act(page.getByTestId("discard"));
-  await page.getByText("1 dead letter is closed, 0 not").waitFor();
+  await page.getByText("1 dead letter is discarded").waitFor();
   assert.match(page.url(), new RegExp(`code=${code}$`));
   assert.equal(await letter(page, over).count(), 0);
   await letter(page, again).waitFor();
@@ -118,7 +118,7 @@ test("without script", limit, async (t) => {
   await replayAndDiscard(page, (control) => control.click(), dead[2], dead[3]);
 });
 
-test("nothing stands in the way of anybody", limit, async (t) => {
+test("the pages have no serious accessibility violation", limit, async (t) => {
   const page = await open(t, "ana");
   await everywhere(page, "dispatch");
 });

@@ -30,7 +30,8 @@ test("the type of a problem leads to its code, and from there to the routes", li
     scrollY > 0);
   await section.getByRole("link", { name: "getAction", exact: true }).click();
   await page.locator("section:target h3", { hasText: "GET /api/v1/proposed-actions/{id}" }).waitFor();
-  // The time of axe grows faster than the page. Of sections with the same elements, one is examined.
+  // The run time of axe grows faster than linearly with the page. Of sections with the same elements, axe
+  // examines the first, and the one that the address targets.
   const left = await page.locator("main section").evaluateAll((all) => {
     const kinds = new Set();
     for (const el of all) {

@@ -1,4 +1,4 @@
-// A payload of 2,000 fields opens quickly, and cannot be approved before all of it was shown.
+// The page of an action with 2,000 fields opens quickly, and offers approval only after it has shown all fields.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -50,7 +50,7 @@ async function opened(t, path, options) {
   return page;
 }
 
-/** Checks that there is no way to approve: no visible button, and none that a key would press. */
+/** Checks that the page has no element that approves, and says how many entries it does not show. */
 async function locked(page) {
   assert.equal(await page.locator("[data-testid=approve], [data-testid=approve-form], [name=digest], button[value=approved]").count(), 0);
   const some = await page.getByTestId("change").count();
@@ -59,7 +59,7 @@ async function locked(page) {
     new RegExp(`${(fields - some).toLocaleString("en").replace(",", ",?")} entries not shown`));
 }
 
-test("approved only once all is shown", limit, async (t) => {
+test("can be approved only after all entries are shown", limit, async (t) => {
   const a = await g.propose(large("big-1"));
   const page = await opened(t, `/inbox?open=${a.id}`);
   await locked(page);
@@ -113,7 +113,7 @@ async function hold(page, fits) {
   return { asked, arrive: () => (letGo(), over) };
 }
 
-test("what was asked for last is what stays", limit, async (t) => {
+test("of two answers in flight, the page shows the one requested last", limit, async (t) => {
   const a = await g.propose(large("big-3")), b = await g.propose(put("small",
     { action_type: "price_change", current_state: { note: "x" }, proposed_change: { note: "y" } }));
   const page = await opened(t, `/inbox?open=${a.id}`);
@@ -144,7 +144,7 @@ test("what was asked for last is what stays", limit, async (t) => {
   assert.ok(!(await page.locator("#offline").isVisible()), "nothing failed");
 });
 
-test("without JavaScript too, and never in bulk", limit, async (t) => {
+test("a large action is locked without JavaScript too, and cannot be approved in bulk", limit, async (t) => {
   const a = await g.propose(large("big-2"));
   const page = await opened(t, `/actions/${a.id}`, { javaScriptEnabled: false });
   await locked(page);

@@ -128,7 +128,7 @@ test("a robot decides nothing, and a person once", limit, async (t) => {
   await signIn(page, await g.setupLink("ana"));
   const plain = await g.propose(priced(0, "12.50"));
   const { link, code } = await mailed("ana", plain);
-  assert.equal(code, undefined, "no code without the policy's word");
+  assert.equal(code, undefined, "the policy requires no code, but the mail has one");
   // With the link alone, the page shows everything and has no buttons.
   const stranger = await newPage(browser, t, { viewport: phone });
   await stranger.goto(link);

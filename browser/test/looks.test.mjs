@@ -22,7 +22,7 @@ const covered = (page) => page.getByTestId("decision").evaluate((bar) => {
 // A laptop, the same laptop at 200 %, and two phones.
 const windows = { desktop, zoomed: { width: 720, height: 450 }, phone, small: { width: 360, height: 640 } };
 
-test("the bar of the answer covers a quarter of the window at most", limit, async (t) => {
+test("the decision bar covers a quarter of the window at most", limit, async (t) => {
   await g.person("quinn", "approver");
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("quinn"));
@@ -86,7 +86,7 @@ test("the panel of a rejection takes the place of the bar", limit, async (t) => 
   assert.equal((await g.action(next)).status, "pending");
 });
 
-test("sections are at the thumb", limit, async (t) => {
+test("on a phone, the sections are at the bottom", limit, async (t) => {
   const page = await newPage(browser, t, { viewport: phone, hasTouch: true, isMobile: true });
   await g.person("tess", "admin");
   await signIn(page, await g.setupLink("tess"));
@@ -105,7 +105,7 @@ test("sections are at the thumb", limit, async (t) => {
   assert.ok(!(await bar.isVisible()));
 });
 
-test("nothing moves for those who asked for that", limit, async (t) => {
+test("nothing moves for people who prefer reduced motion", limit, async (t) => {
   await g.person("mo", "approver");
   for (const reducedMotion of ["reduce", "no-preference"]) {
     const page = await newPage(browser, t, { reducedMotion });
@@ -126,7 +126,7 @@ test("nothing moves for those who asked for that", limit, async (t) => {
   }
 });
 
-test("the face is the console's own, and an agent's words are not in the colour of facts", limit, async (t) => {
+test("the font is the console's own, and an agent's words have another colour than facts", limit, async (t) => {
   await g.person("fay", "approver");
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("fay"), `${g.url}/inbox?tab=team&open=${scene.price.id}`);

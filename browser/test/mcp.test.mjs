@@ -104,7 +104,7 @@ async function pending() {
 const decide = (a, body) => g.api("POST", `/proposed-actions/${a.id}/decide`, { body: { digest: a.digest, ...body } });
 
 for (const name of names) {
-  test(`what is no call passes the gate unchanged: ${name}`, limit, async (t) => {
+  test(`messages other than calls pass the gate unchanged: ${name}`, limit, async (t) => {
     const [bare, gated] = await Promise.all([Client.start(t, server(name)), Client.start(t, await proxied(name))]);
     assert.deepEqual(gated.hello.result.serverInfo, bare.hello.result.serverInfo);
     assert.deepEqual(gated.hello.result.instructions, bare.hello.result.instructions);

@@ -5,11 +5,11 @@ import { newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 const { g, browser } = await stage();
-// Dear prices are held, so that there is time for an undo.
+// Decisions on high prices are held, so that there is time for an undo.
 const { source } = await g.api("GET", "/policies/active");
-const dear =
-  "{id: dear, when: 'action.type == \"price_change\" && dec(change.price) > 30', then: needs_approval, hold: 1h}";
-await g.policy(source.replace(/^rules:$/m, `rules:\n  - ${dear}`));
+const highPrice =
+  "{id: high_price, when: 'action.type == \"price_change\" && dec(change.price) > 30', then: needs_approval, hold: 1h}";
+await g.policy(source.replace(/^rules:$/m, `rules:\n  - ${highPrice}`));
 const people = { ana: await g.person("ana", "approver"), bo: await g.person("bo", "approver") };
 
 async function plain(t, name) {
@@ -55,7 +55,7 @@ test("approve, reject, sign out", limit, async (t) => {
   await page.getByTestId("signin").waitFor();
   await page.goto(`${g.url}/inbox`);
   await page.getByTestId("signin").waitFor();
-  // Back shows nothing of the session that has ended.
+  // The page of a decided action asks to sign in, too.
   await page.goto(`${g.url}/actions/${yes.id}`);
   await page.getByTestId("signin").waitFor();
 });

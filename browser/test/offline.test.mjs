@@ -16,7 +16,7 @@ async function opened(t, a) {
   return page;
 }
 
-/** Nothing on the page says that the item was decided. */
+/** Checks that nothing on the page says that the item was decided. */
 async function undecided(page, a) {
   assert.equal(await page.locator("#detail").getAttribute("data-open"), a.id);
   assert.equal(await page.locator("#detail[data-done], .row.settled, [data-testid=outcome]").count(), 0);
@@ -61,9 +61,9 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await g.propose(priced(2, "43.00"));
   await page.context().setOffline(false);
   await back(page);
-  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you were reading: rejected").waitFor();
   await page.getByTestId("fresh-pill").waitFor();
-  await page.getByTestId("standing").getByText(/no answer from you\. Rejected, decided by/).waitFor();
+  await page.getByTestId("standing").getByText(/no answer from you\. Rejected\. Decided by/).waitFor();
 });
 
 /** Delivers the page's requests to the server but drops the answers, until the page asks for the result. */
@@ -144,5 +144,5 @@ test("a page that asks and gets an error keeps what it shows, and asks again", l
   await until(2); // requests for parts of the page
   await until(5);
   await page.unroute(/\/live\?|\/inbox\/(new|states)/);
-  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you were reading: rejected").waitFor();
 });

@@ -34,7 +34,7 @@ const create = (ref) => g.propose({
 
 for (const [how, options, ref] of [["with script", {}, "SKU-9201"],
   ["without script", { javaScriptEnabled: false }, "SKU-9202"]]) {
-  test(`sign in and decide an L4 at the provider, ${how}`, limit, async (t) => {
+  test(`sign in at the provider, and approve an L4 after a step-up there, ${how}`, limit, async (t) => {
     const a = await create(ref), other = await create(`${ref}-other`);
     const page = await newPage(browser, t, options);
     const here = `${g.url}/actions/${a.id}`;
@@ -89,7 +89,7 @@ for (const [how, options, ref] of [["with script", {}, "SKU-9201"],
   });
 }
 
-test("nobody without a group, and no answer twice", limit, async (t) => {
+test("no sign-in without a group that gives a role, and none by a repeated callback", limit, async (t) => {
   const page = await newPage(browser, t);
   await page.goto(`${g.url}/inbox`);
   await page.getByTestId("oidc-acme").click();

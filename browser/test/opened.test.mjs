@@ -1,4 +1,4 @@
-// The page of a link, opened by a stranger and by its recipient: only the recipient's own browser reports it.
+// The page of a link, opened by a stranger and by its recipient: only the recipient's own browser reports the opening.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as rest } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { limit, priced, stage } from "../lib/stage.mjs";
 const { g, browser } = await stage();
 await g.person("ana", "approver");
 
-/** The link in the first caught mail to ana. */
+/** The link in the newest caught mail to ana. */
 async function mailed() {
   for (let left = 200; left > 0; left--) {
     const html = await (await fetch(`${g.url}/dev/mail`)).text();
@@ -25,7 +25,7 @@ async function opened() {
     .includes("review.opened"));
 }
 
-test("only the recipient's browser reports, once, that it has opened a link", limit, async (t) => {
+test("only the recipient's browser reports opening a link, and the log records it once", limit, async (t) => {
   const page = await newPage(browser, t);
   await signIn(page, await g.setupLink("ana"));
   await g.propose(priced(0, "12.50"));

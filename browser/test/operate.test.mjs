@@ -65,7 +65,7 @@ test("a refused change is corrected by keys, and others approve it", limit, asyn
   assert.equal((await g.finished(fresh.id)).status, "applied");
 });
 
-test("a group is closed after a look, without script", limit, async (t) => {
+test("a group is discarded after a preview, without script", limit, async (t) => {
   const page = await open(t, "cy", "/dispatch", { javaScriptEnabled: false });
   await page.getByTestId("group-acts").locator("summary").click();
   await page.getByTestId("group-replay").click();
@@ -76,7 +76,7 @@ test("a group is closed after a look, without script", limit, async (t) => {
   await page.getByText("Discard 6 dead letters?").waitFor();
   assert.equal((await g.action(dead[1].id)).failure.retry, "operator");
   await page.getByTestId("group-sure").click();
-  await page.getByText("6 dead letters are closed, 0 not").waitFor();
+  await page.getByText("6 dead letters are discarded").waitFor();
   assert.equal((await g.action(dead[1].id)).failure.retry, "never");
 });
 
@@ -104,7 +104,7 @@ test("workers and queues", limit, async (t) => {
   await page.getByText("No run matches the filter.").waitFor();
 });
 
-test("a policy is shown in colour, and edited so", limit, async (t) => {
+test("a policy is shown and edited in colour", limit, async (t) => {
   const page = await open(t, "ana", "/policies");
   assert.ok(await page.getByTestId("policy-source").locator(".src-k").count() > 3);
   await page.goto(`${g.url}/policies/edit`);

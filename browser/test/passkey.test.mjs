@@ -15,7 +15,7 @@ const create = (ref) => g.propose({
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
 });
 
-/** Gives the page an authenticator; use says whether its owner touches it. */
+/** Gives the page a virtual authenticator; use sets whether its owner touches it. */
 async function authenticator(page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send("WebAuthn.enable");
@@ -98,7 +98,7 @@ test("add, sign in, step up", limit, async (t) => {
   assert.equal((await g.finished(other.id)).status, "applied");
 });
 
-test("a proof is of what was shown", limit, async (t) => {
+test("a step-up is valid only for the change that was shown", limit, async (t) => {
   const page = await newPage(browser, t);
   await authenticator(page);
   await signIn(page, await g.setupLink("ana"), `${g.url}/settings`);

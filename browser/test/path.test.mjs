@@ -22,7 +22,7 @@ async function counted(page) {
   return done;
 }
 
-test("by mouse", limit, async (t) => {
+test("the first decision by mouse", limit, async (t) => {
   const a = await g.propose();
   const page = await newPage(browser, t);
   const done = await counted(page);
@@ -41,7 +41,7 @@ test("by mouse", limit, async (t) => {
   assert.ok(done.length > 0 && done.length <= most, done.join(", "));
 });
 
-test("by keyboard", limit, async (t) => {
+test("the first decision by keyboard", limit, async (t) => {
   const a = await g.propose(priced(1, "35.50"));
   await g.person("kim", "approver");
   const page = await newPage(browser, t);

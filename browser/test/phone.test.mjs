@@ -65,7 +65,7 @@ test("no page scrolls sideways", limit, async (t) => {
   }
 });
 
-test("what stands alone is large enough for a thumb, on every page", limit, async (t) => {
+test("every control that stands alone is large enough for a thumb", limit, async (t) => {
   const page = await newPage(browser, t, touch);
   await signIn(page, await g.setupLink("ana"));
   for (const path of [
@@ -79,7 +79,7 @@ test("what stands alone is large enough for a thumb, on every page", limit, asyn
   }
 });
 
-test("list, then action, with the answer in reach", limit, async (t) => {
+test("list, then action, with the decision buttons in reach", limit, async (t) => {
   const page = await newPage(browser, t, touch);
   await signIn(page, await g.setupLink("bo"));
   const list = page.locator(".list-pane"), detail = page.locator("#detail");

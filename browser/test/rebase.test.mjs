@@ -19,7 +19,7 @@ async function overtaken(i) {
   return a;
 }
 
-/** The text of the section about what changed at the target. */
+/** Checks the section about what changed at the target. */
 async function moved(page, i) {
   const rows = await page.getByTestId("state-moved").getByTestId("change").allInnerTexts();
   assert.equal(rows.length, 2, rows.join(" | "));
@@ -33,7 +33,7 @@ async function applied(a, by) {
   assert.deepEqual([end.status, end.decided_by, end.rebased_by, end.current_state.price], ["applied", by, by, "12.50"]);
 }
 
-test("by keys alone", limit, async (t) => {
+test("rebases by keyboard", limit, async (t) => {
   const a = await overtaken(0);
   const page = await newPage(browser, t);
   await stillClock(page);
@@ -60,7 +60,7 @@ test("by keys alone", limit, async (t) => {
   await applied(a, "ana");
 });
 
-test("without script", limit, async (t) => {
+test("rebases without script", limit, async (t) => {
   const a = await overtaken(1);
   const page = await newPage(browser, t, { javaScriptEnabled: false });
   await signIn(page, await g.setupLink("bo"));

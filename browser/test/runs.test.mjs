@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import { awake, everywhere, newPage, phone, signIn, stillClock } from "../lib/browser.mjs";
 import { look, opener, skeleton, unseen, visit } from "../lib/oracle.mjs";
-import { answer, apply, asked, lease, model, runScene, start, status, step } from "../lib/runs.mjs";
+import { answer, apply, lease, model, runScene, start, startAndAsk, step, untilStatus } from "../lib/runs.mjs";
 import { limit, stage } from "../lib/stage.mjs";
 
 const provider = await model();
@@ -27,7 +27,7 @@ async function open(t, name, where, options) {
 }
 
 test("a run continues while a person reads it, and the text on the screen does not move", limit, async (t) => {
-  const going = await asked(g, 0, "12.50");
+  const going = await startAndAsk(g, 0, "12.50");
   const page = await open(t, "op", path(going));
   await run(page, "waiting_approval").waitFor();
   await page.locator("html[data-live=on]").waitFor();
@@ -64,7 +64,7 @@ test("a run continues while a person reads it, and the text on the screen does n
   await page.getByTestId("cancel-go").click();
   await run(page, "canceled").waitFor();
   assert.match(await page.getByTestId("failure").innerText(), /canceled by op: not before May/);
-  assert.equal((await status(g, going.id, "canceled")).failure.code, "canceled");
+  assert.equal((await untilStatus(g, going.id, "canceled")).failure.code, "canceled");
   await page.getByTestId("evidence").waitFor();
   const [saved] = await Promise.all([page.waitForEvent("download"), page.getByTestId("evidence").click()]);
   assert.equal(saved.suggestedFilename(), `evidence-${going.id}.zip`);
@@ -78,14 +78,14 @@ test("the action leads to its run, and back", limit, async (t) => {
   assert.equal(await page.getByTestId("cancel").count(), 0, "a viewer stops nothing");
 });
 
-test("the list waits in a pill, and filters stand in the address", limit, async (t) => {
+test("new runs wait in a pill, and the URL contains the filters", limit, async (t) => {
   const page = await open(t, "vic", `${g.url}/runs`);
   await page.locator("html[data-live=on]").waitFor();
   const rows = () => page.getByTestId("run-row").evaluateAll((all) => all.map((el) => el.dataset.id));
   const before = await rows();
   assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(),
     /change waits for anybody with the role approver/);
-  const fresh = await asked(g, 1, "36.00");
+  const fresh = await startAndAsk(g, 1, "36.00");
   await page.getByTestId("fresh-pill").getByText(/^1 new/).waitFor();
   assert.deepEqual(await rows(), before);
   await page.getByTestId("fresh-pill").click();
@@ -136,7 +136,7 @@ test("by keys alone", limit, async (t) => {
 });
 
 test("several runs are canceled by keys, and retried without script", limit, async (t) => {
-  const going = [await asked(g, 7, "36.00"), await asked(g, 8, "37.00")];
+  const going = [await startAndAsk(g, 7, "36.00"), await startAndAsk(g, 8, "37.00")];
   const page = await newPage(browser, t);
   await stillClock(page);
   await signIn(page, await g.setupLink("op"), `${g.url}/runs?status=waiting_approval&workflow=reprice`);
@@ -151,7 +151,7 @@ test("several runs are canceled by keys, and retried without script", limit, asy
   await page.getByLabel("Why?").press("Enter");
   await page.getByTestId("notice").getByText("2 runs canceled").waitFor();
   for (const r of going) {
-    assert.match((await status(g, r.id, "canceled")).failure.detail, /canceled by op: not before May/);
+    assert.match((await untilStatus(g, r.id, "canceled")).failure.detail, /canceled by op: not before May/);
   }
 
   const plain = await open(t, "op2", `${g.url}/runs?status=canceled&workflow=reprice`, { javaScriptEnabled: false });
@@ -182,12 +182,12 @@ test("without script: start, cancel, retry", limit, async (t) => {
   await page.getByTestId("start-go").click();
   await page.waitForURL("**/runs/run_*");
   const id = await page.locator("#run").getAttribute("data-id");
-  await status(g, id, "waiting_approval");
+  await untilStatus(g, id, "waiting_approval");
   await page.reload();
   await page.getByTestId("cancel").locator("summary").click();
   await page.getByTestId("cancel-reason").fill("a trial");
   await Promise.all([page.waitForNavigation(), page.getByTestId("cancel-go").click()]);
-  await status(g, id, "canceled");
+  await untilStatus(g, id, "canceled");
   await page.reload();
   assert.match(await page.getByTestId("failure").innerText(), /canceled by op: a trial/);
   await page.getByTestId("retry").locator("summary").click();
@@ -212,7 +212,7 @@ const looked = {
     "its action": `/actions/${step(scene.asked, "change").action_id}`,
 };
 
-test("a phone", limit, async (t) => {
+test("the pages fit on a phone", limit, async (t) => {
   const page = await open(t, "op", `${g.url}/runs`, { viewport: phone, hasTouch: true, isMobile: true });
   for (const where of Object.values(looked)) {
     await page.goto(g.url + where);
@@ -231,7 +231,7 @@ test("a phone", limit, async (t) => {
   }
 });
 
-test("nothing stands in the way of anybody", limit, async (t) => {
+test("the pages have no serious accessibility violation", limit, async (t) => {
   const waiting = Object.entries(looked);
   const work = async (page) => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
@@ -249,7 +249,7 @@ const harmless = ["harmless", "two\nlines\n", "1\n2\n3\n4\n5\n",
   "a longer line of words that goes on and on, and has a_word_that_is_long_enough_to_be_broken_somewhere in it",
   "line\n".repeat(400), "more than a page shows of it ".repeat(1000)];
 
-test("whatever others wrote stays text", limit, async (t) => {
+test("text from others stays text", limit, async (t) => {
   // The first attempt that is accepted; refused texts are shown to nobody.
   const fits = async (...attempts) => {
     for (const [i, attempt] of attempts.entries()) {
@@ -281,7 +281,7 @@ test("whatever others wrote stays text", limit, async (t) => {
     const fail = (code, detail) => g.api("POST", `/steps/${hear.step.id}/fail`,
       { ...worker, body: { generation: hear.lease.generation, code, detail, retryable: false } });
     await fits(() => fail(text, text), () => fail("said", text), () => fail("said", "plain"));
-    await status(g, made.id, "failed_terminal");
+    await untilStatus(g, made.id, "failed_terminal");
     return { name, text, pages: [`/runs/${made.id}`, ...(described &&
       (name === "harmless" || n % 3 === 0) ? [`/workflows/${flow}`] : [])] };
   };

@@ -50,7 +50,8 @@ test("two browsers answer the same item at once", limit, async (t) => {
     assert.equal(await told.getByTestId("outcome").getAttribute("data-code"), "already_decided");
     const words = await told.getByTestId("decided-by").innerText();
     const at = end.decided_at.replace("T", " ").slice(0, 19);
-    assert.ok(words.includes(`decided by ${people[won]}`) && words.includes(at), `${words}: ${at}`);
+    assert.match(words, new RegExp(`(Decided|approved) by ${people[won]}`));
+    assert.ok(words.includes(at), `${words}: ${at}`);
     assert.equal(await told.getByTestId("approve").count(), 0);
     assert.deepEqual(end.approval.votes.map((v) => v.name), [people[won]]);
   }
@@ -64,7 +65,7 @@ test("a reader sees a decision made elsewhere", limit, async (t) => {
   const before = await ids(page);
   await g.decide(a.id, { decision: "rejected", notes: "wrong item" });
   const notice = page.locator("#live[data-stale]").getByTestId("notice");
-  await notice.getByText("while you read: rejected").waitFor();
+  await notice.getByText("while you were reading: rejected").waitFor();
   assert.match(await notice.innerText(), /decided by admin just now/i);
   // The text being read stays in place until its reader asks for an update.
   assert.equal(await page.getByTestId("sentence").innerText(), sentence);
@@ -141,7 +142,7 @@ async function lastHeard(page, fn) {
   await page.evaluate(() => window.streams.forEach((s) => s.close()));
 }
 
-test("what changes while a pill is on its way is not missed", limit, async (t) => {
+test("a change while the pill is loading is not missed", limit, async (t) => {
   const page = await inbox(t, "ana");
   const pill = await hold(page, "**/inbox/new?*");
   await g.propose(priced(15, "22.00"));
@@ -151,7 +152,7 @@ test("what changes while a pill is on its way is not missed", limit, async (t) =
   await page.getByTestId("fresh-pill").getByText("2 new").waitFor();
 });
 
-test("what changes while an item is on its way is not missed", limit, async (t) => {
+test("a change while an item is loading is not missed", limit, async (t) => {
   const a = await g.propose(priced(17, "24.00"));
   const page = await inbox(t, "ana", "/inbox?tab=all");
   const item = await hold(page, `**/*${a.id}*`);
@@ -159,10 +160,10 @@ test("what changes while an item is on its way is not missed", limit, async (t) 
   await item.come();
   await lastHeard(page, () => g.decide(a.id, { decision: "rejected", notes: "wrong item" }));
   item.go();
-  await page.locator("#live[data-stale]").getByText("while you read: rejected").waitFor();
+  await page.locator("#live[data-stale]").getByText("while you were reading: rejected").waitFor();
 });
 
-test("an open item tells now and then that it is open, where nothing changes", limit, async (t) => {
+test("an open page reports its viewer at intervals, also when nothing changes", limit, async (t) => {
   const a = await g.propose(priced(19, "26.00"));
   const page = await inbox(t, "ana");
   await page.clock.install();

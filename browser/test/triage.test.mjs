@@ -31,7 +31,7 @@ async function clear() {
 const checked = (page) => page.locator("input[name=pick]:checked").evaluateAll((all) => all.map((el) => el.value));
 const ids = (page) => page.getByTestId("row").evaluateAll((all) => all.map((el) => el.dataset.id));
 
-test("what others decide settles where it stands", limit, async (t) => {
+test("an item that others decide stays in place and shows the result", limit, async (t) => {
   await clear();
   const actions = [];
   for (let i = 0; i < 4; i++) actions.push(await g.propose(priced(i, `${i + 1}.25`)));
@@ -53,7 +53,7 @@ test("what others decide settles where it stands", limit, async (t) => {
   assert.equal(await page.locator(`#row-${taken.id} input[name=pick]`).count(), 0);
   assert.equal(await page.title(), "(3) Inbox · Gatehouse");
   assert.equal(await page.getByTestId("count-mine").innerText(), "3");
-  assert.equal(await page.locator("#detail").getAttribute("data-open"), order[0], "what is open was closed");
+  assert.equal(await page.locator("#detail").getAttribute("data-open"), order[0], "the open item was closed");
   await accessible(page, "a row that settled");
   // The item after an answer is not the row that has disappeared.
   await awake(page);
@@ -63,7 +63,7 @@ test("what others decide settles where it stands", limit, async (t) => {
   assert.equal(await page.getByTestId("place").innerText(), "3 of 4");
 });
 
-test("ranges, and all that are alike", limit, async (t) => {
+test("selects ranges, and all alike items", limit, async (t) => {
   await clear();
   for (let i = 0; i < 6; i++) await g.propose(priced(i, `${i + 1}.25`));
   for (let i = 6; i < 8; i++) await g.propose({ ...priced(i, "1"), action_type: "stock_change",

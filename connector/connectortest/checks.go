@@ -47,8 +47,8 @@ func WantFinding(t testing.TB, r connector.ReadBacker, c connector.Call, want co
 	return res
 }
 
-// Probe makes a test call: what it has shown matches one regular expression, or its error matches the
-// other. No error has one of the secrets.
+// Probe checks a connector's test call: its report matches the regular expression shown or, if failure is not
+// "", its error matches failure. The error contains none of the secrets.
 func Probe(t testing.TB, c connector.Connector, shown, failure string, secrets ...string) {
 	t.Helper()
 	got, err := connector.ProbeReport(t.Context(), c.(connector.Prober))
@@ -68,7 +68,7 @@ func Probe(t testing.TB, c connector.Connector, shown, failure string, secrets .
 // Secrets returns the value of a secret by its name.
 type Secrets = func(name string) (string, error)
 
-// Named are secrets by their names.
+// Named returns secrets that have these names and values.
 func Named(values map[string]string) Secrets {
 	return func(name string) (string, error) {
 		if value, ok := values[name]; ok {
@@ -103,14 +103,15 @@ func Build[T connector.Connector, C any](t testing.TB, build Builder[C], config 
 	return c.(T)
 }
 
-// WithSecret returns a [Fixture.Expired]: the same connector, with a value in the place of each secret.
+// WithSecret returns a function for [Fixture.Expired]: it builds the connector with value as every secret.
 func WithSecret[C any](build Builder[C], config C, value string) func(*testing.T) connector.Connector {
 	return func(t *testing.T) connector.Connector {
 		return Build[connector.Connector](t, build, config, func(string) (string, error) { return value, nil })
 	}
 }
 
-// Refuses checks that each change of a configuration is refused, with an error that has its key.
+// Refuses checks that build refuses each changed configuration. A key of changes is text that the error
+// contains.
 func Refuses[C any](
 	t *testing.T, build Builder[C], config func() C, secrets Secrets, changes map[string]func(*C),
 ) {
@@ -119,25 +120,26 @@ func Refuses[C any](
 		cfg := config()
 		change(&cfg)
 		if _, err := build(t.Context(), cfg, secrets); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
+			t.Errorf("got error %v, want one that contains %q", err, want)
 		}
 	}
 }
 
-// Invalid checks that a connector refuses calls at the proposal, and carries none of them out.
+// Invalid checks that Validate refuses calls with CodeInvalid, and that Execute fails for each of them.
 func Invalid(t *testing.T, c connector.Connector, calls map[string]connector.Call) {
 	t.Helper()
 	for name, call := range calls {
 		if code := gatehouse.CodeOf(c.(connector.Validator).Validate(call)); code != gatehouse.CodeInvalid {
-			t.Errorf("%s: code %q", name, code)
+			t.Errorf("%s: Validate gave code %q, want invalid", name, code)
 		}
 		if _, err := c.Execute(t.Context(), call); err == nil {
-			t.Errorf("%s was carried out", name)
+			t.Errorf("%s: Execute succeeded", name)
 		}
 	}
 }
 
-// Race makes two calls at once. One of them succeeds; it returns the other's error.
+// Race makes two calls at once. At least one must succeed; Race returns the error of the other, which may be
+// nil.
 func Race(t *testing.T, first, second func() error) error {
 	t.Helper()
 	failures := make(chan error, 2)
@@ -146,7 +148,7 @@ func Race(t *testing.T, first, second func() error) error {
 	}
 	a, b := <-failures, <-failures
 	if a != nil && b != nil {
-		t.Errorf("nobody has won: %v, %v", a, b)
+		t.Errorf("both calls failed: %v, %v", a, b)
 	}
 	if a == nil {
 		return b

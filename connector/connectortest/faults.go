@@ -17,23 +17,24 @@ import (
 type Fault string
 
 // The faults. With a Server, the suite can cause all of them; Expired, Dropped, Changed and Skewed also
-// need a field of the fixture. In the hostile ones the proposal is hostile, and the target works.
+// need a field of the fixture. For HostileReference and HostileText the proposal is hostile, and the target
+// works.
 const (
 	// LostBefore: the connection is lost, and nothing was done.
 	LostBefore Fault = "an answer lost before the effect"
 	// LostAfter: the connection is lost after the change was made.
 	LostAfter Fault = "an answer lost after the effect"
-	// Busy: the target does nothing, and asks to come back later, such as by a status 429.
+	// Busy: the target does nothing, and answers with the time to wait, such as by a status 429.
 	Busy Fault = "a busy target"
 	// Outage: the target does nothing for an hour, and answers each call with a failure of its own.
 	Outage Fault = "an outage"
 	// Unauthorized: the target does nothing, and refuses the credentials.
 	Unauthorized Fault = "refused credentials"
-	// Expired: the secrets have been replaced at the target, but not here.
+	// Expired: the secrets have been replaced at the target, but not in the connector.
 	Expired Fault = "expired credentials"
 	// Garbled: the change was made, and the answer cannot be understood, or breaks off.
 	Garbled Fault = "an answer that cannot be read"
-	// Dropped: the target ignores a field of the change, and says nothing.
+	// Dropped: the target ignores a field of the change without an error.
 	Dropped Fault = "a dropped field"
 	// Changed: the target stores another value than the approved one.
 	Changed Fault = "a changed value"
@@ -62,7 +63,7 @@ func Not(why string, faults ...Fault) map[Fault]string {
 	return not
 }
 
-// survives makes a call while the target has a fault. The kind of the failure must say no more than is
+// survives makes a call while the target has a fault. The kind of the failure must claim no more than is
 // known about the effect, and a repeated call must have the effects that the operation's class permits.
 func survives(t *testing.T, f *Fixture, fault Fault) {
 	switch fault {
@@ -137,8 +138,8 @@ func (f *Fixture) lost(t *testing.T, fault Fault, done int) {
 	}
 }
 
-// repeat makes a call again after a failure, as the dispatcher does: a call of class C only if nothing
-// can have been done.
+// repeat makes a call again after a failure, as the dispatcher does: a call of class C only if the failure
+// proves that the call had no effect.
 func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res connector.Result) {
 	t.Helper()
 	op, _ := f.Connector.Operation(f.Call.Operation)
@@ -161,7 +162,7 @@ func (f *Fixture) repeat(t *testing.T, failure *connector.Error, done int) (res 
 }
 
 // refused makes calls while the target does nothing: three to a busy target, one with refused
-// credentials, and otherwise twelve, as many as in an hour with one call every five minutes. It does
+// credentials, and twelve in an outage, as many as in an hour with one call every five minutes. It does
 // not wait between them.
 func (f *Fixture) refused(t *testing.T, fault Fault) {
 	calls, want := 12, []connector.Kind{connector.NotSent, connector.Transient, connector.Ambiguous}
@@ -183,7 +184,7 @@ func (f *Fixture) refused(t *testing.T, fault Fault) {
 		}
 		f.wantEffects(t, 0)
 		if failure.Kind == connector.Ambiguous && op.Class == connector.ClassC {
-			return // it is not called again
+			return // a call of class C is not repeated
 		}
 		wait = failure.RetryAfter
 	}
@@ -225,15 +226,15 @@ func expired(t *testing.T, f *Fixture) {
 	}
 	f.Connector = old
 	if _, failure := f.once(t, f.Call); failure == nil || failure.Kind == connector.Ambiguous {
-		t.Errorf("got %v from a target that did nothing", failure)
+		t.Errorf("got %v for refused secrets, want a failure that is not ambiguous", failure)
 	}
 	f.wantEffects(t, 0)
 	f.Connector = current
 	f.repeat(t, &connector.Error{Kind: connector.NotSent}, 0)
 }
 
-// skewed: the credentials are refused because of a clock. The failure says so, and permits another
-// attempt; if the clocks agree, the same answer is an ordinary refusal.
+// skewed: the target refuses the credentials because a clock is wrong. The failure names the clock, and
+// permits another attempt; if the clocks agree, the same answer is an ordinary refusal.
 func skewed(t *testing.T, f *Fixture) {
 	if f.Skewed == nil || f.Server == nil {
 		t.Fatal("set Fixture.Skewed, or say in Harness.Not why it does not apply")
@@ -252,7 +253,7 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// waits: the failure carries the target's Retry-After, also for a call before that time is over.
+// waits: the failure has the target's Retry-After, also that of a call made before this time is over.
 func waits(t *testing.T, f *Fixture) {
 	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
 	for range 2 {
@@ -270,12 +271,12 @@ const evil = "a\r\nX-Evil: 1\u202e\x00</script>\"'&x=1#"
 
 // hostileReference: a reference reaches nothing but its own object.
 func hostileReference(t *testing.T, f *Fixture) {
-	for i, more := range []string{"/../x", "/..", "?a=b", "#f", "\r\nX-Evil: 1", "%2e%2e%2f", "\x00", " ", "\u202e"} {
+	for i, suffix := range []string{"/../x", "/..", "?a=b", "#f", "\r\nX-Evil: 1", "%2e%2e%2f", "\x00", " ", "\u202e"} {
 		c := other(f.Call, string(rune('a'+i)))
-		c.Target.EntityRef += more
+		c.Target.EntityRef += suffix
 		effects := f.Effects(t)
 		_, failure := f.execute(t.Context(), t, c)
-		if failure == nil && f.Creates { // the reference names the new object, or is not sent
+		if failure == nil && f.Creates { // the new object has the reference as its name, or none is sent
 			effects++
 		} else if failure == nil {
 			t.Errorf("%q is accepted as a reference", c.Target.EntityRef)
@@ -318,7 +319,7 @@ func hostileTexts(t *testing.T, f *Fixture) {
 	f.wire.wantClean(t)
 }
 
-// replaceTexts calls a function for each text in a value, with a setter for it.
+// replaceTexts calls replace for each text in a value. put sets the text in the value; was is its old text.
 func replaceTexts(value *any, replace func(put func(string), was string)) {
 	switch v := (*value).(type) {
 	case string:

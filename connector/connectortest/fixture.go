@@ -21,7 +21,7 @@ type Harness struct {
 // Fixture is a connector and a real target that holds one entity.
 type Fixture struct {
 	Connector connector.Connector
-	// Call changes the entity in its present state, and names its version, its pre-image or both.
+	// Call changes the entity as New leaves it, and names its version, its pre-image or both.
 	Call connector.Call
 	// Creates says that each call creates something, such as a message: no state can become stale,
 	// and concurrent calls do not exclude each other. Read then returns the created object, and
@@ -90,7 +90,7 @@ func Run(t *testing.T, h Harness) {
 		{"applies a change once per key", appliesOnce},
 		{"applies once under concurrent calls", concurrentSameKey},
 		{"refuses a stale version", stale},
-		{"lets one of two writers win", twoWriters},
+		{"lets one of several writers win", competingWriters},
 		{"checks the target", checks},
 		{"reads the current state", readsState},
 		{"previews without an effect", previews},

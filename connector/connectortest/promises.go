@@ -14,7 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/jsonshape"
 )
 
-// execute makes a call and checks the rules for every answer.
+// execute makes a call, and checks what must hold for any answer: the type of the error, canonical metadata,
+// no secrets.
 func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
 	t.Helper()
 	res, err := f.Connector.Execute(ctx, c)
@@ -45,7 +46,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	return res, failure
 }
 
-// other is the same change proposed by another action.
+// other returns the same change as the call of another action.
 func other(c connector.Call, name string) connector.Call {
 	c.IdempotencyKey += ":" + name
 	c.ActionID += "_" + name
@@ -130,7 +131,7 @@ func appliesOnce(t *testing.T, f *Fixture) {
 		t.Fatal(failure)
 	}
 	if f.Read(t) == before {
-		t.Fatal("the target is as before")
+		t.Fatal("the call succeeded, but has not changed the target")
 	}
 	f.wantEffects(t, 1)
 	if op, _ := f.Connector.Operation(f.Call.Operation); op.Class != connector.ClassA {
@@ -151,7 +152,7 @@ func appliesOnce(t *testing.T, f *Fixture) {
 func concurrentSameKey(t *testing.T, f *Fixture) {
 	op, _ := f.Connector.Operation(f.Call.Operation)
 	if op.Class == connector.ClassC {
-		t.Log("class C promises nothing here: calls are never repeated")
+		t.Log("skipped: a call of class C is never repeated")
 		return
 	}
 	failures := f.concurrently(t, 6, func(int) connector.Call { return f.Call })
@@ -181,7 +182,7 @@ func (f *Fixture) concurrently(t *testing.T, n int, call func(i int) connector.C
 
 func stale(t *testing.T, f *Fixture) {
 	if f.Creates {
-		t.Log("the call makes something new")
+		t.Log("skipped: the call creates an entity, so no version can be stale")
 		return
 	}
 	f.Disturb(t)
@@ -196,7 +197,7 @@ func stale(t *testing.T, f *Fixture) {
 	f.wantEffects(t, effects)
 }
 
-func twoWriters(t *testing.T, f *Fixture) {
+func competingWriters(t *testing.T, f *Fixture) {
 	failures := f.concurrently(t, 4, func(i int) connector.Call { return other(f.Call, string(rune('a'+i))) })
 	won := 0
 	for _, failure := range failures {
@@ -212,7 +213,7 @@ func twoWriters(t *testing.T, f *Fixture) {
 		want = len(failures)
 	}
 	if won != want {
-		t.Errorf("%d writers have won, want %d", won, want)
+		t.Errorf("%d writers have succeeded, want %d", won, want)
 	}
 	f.wantEffects(t, want)
 }
@@ -296,12 +297,13 @@ func previews(t *testing.T, f *Fixture) {
 	if dump == nil {
 		dump = func(t *testing.T) string { return string(f.Read(t)) }
 	}
-	asked := func(ctx context.Context, c connector.Call, what string) (gatehouse.Preview, *connector.Error) {
+	// which completes the words "a preview …" in failures.
+	preview := func(ctx context.Context, c connector.Call, which string) (gatehouse.Preview, *connector.Error) {
 		t.Helper()
 		before := dump(t)
 		got, err := p.Preview(ctx, c)
 		if after := dump(t); after != before {
-			t.Errorf("a preview %s has changed the target from\n%s\nto\n%s", what, before, after)
+			t.Errorf("a preview %s has changed the target from\n%s\nto\n%s", which, before, after)
 		}
 		var failure *connector.Error
 		if err != nil && !errors.As(err, &failure) {
@@ -316,7 +318,7 @@ func previews(t *testing.T, f *Fixture) {
 		return got, failure
 	}
 
-	got, failure := asked(t.Context(), f.Call, "of the call")
+	got, failure := preview(t.Context(), f.Call, "of the call")
 	if failure != nil || got.Failure != nil || got.Differs {
 		t.Fatalf("Preview of a call that fits: %+v, %v", got, failure)
 	}
@@ -330,21 +332,21 @@ func previews(t *testing.T, f *Fixture) {
 	if p.Previews(unknown) {
 		t.Error("an unknown operation has a preview")
 	}
-	_, _ = asked(t.Context(), unknown, "of an unknown operation")
+	_, _ = preview(t.Context(), unknown, "of an unknown operation")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got, failure := asked(ctx, f.Call, "that was over before it began"); failure == nil && got.None == "" {
-		t.Errorf("Preview after its time: %+v", got)
+	if got, failure := preview(ctx, f.Call, "whose context had already ended"); failure == nil && got.None == "" {
+		t.Errorf("Preview with a canceled context returned %+v, want an error or the reason for no preview", got)
 	}
 	for i := range 8 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*200*time.Microsecond)
-		_, _ = asked(ctx, f.Call, "with a deadline")
+		_, _ = preview(ctx, f.Call, "with a deadline")
 		cancel()
 	}
 	if !f.Creates {
 		f.Disturb(t)
 		effects := f.Effects(t)
-		got, failure = asked(t.Context(), f.Call, "of a target that has changed")
+		got, failure = preview(t.Context(), f.Call, "of a target that has changed")
 		if failure != nil || got.Failure == nil || got.Failure.Code != string(gatehouse.CodeTargetChanged) {
 			t.Errorf("Preview of a target that has changed: %+v, %v", got, failure)
 		}
@@ -353,7 +355,7 @@ func previews(t *testing.T, f *Fixture) {
 	}
 	f.wantEffects(t, 0)
 	if _, failure := f.execute(t.Context(), t, f.Call); failure != nil {
-		t.Errorf("after its preview, the call: %v", failure)
+		t.Errorf("the call failed after its preview: %v", failure)
 	}
 }
 
@@ -417,8 +419,8 @@ func canceled(t *testing.T, f *Fixture) {
 	f.wantEffects(t, 0)
 }
 
-// deadline cancels calls after every possible duration: what a failure claims to prove must be
-// true.
+// deadline makes calls with longer and longer deadlines, until one succeeds or its outcome is ambiguous. A
+// call that fails in any other way must have changed nothing.
 func deadline(t *testing.T, f *Fixture) {
 	for i := range 12 {
 		c := other(f.Call, string(rune('a'+i)))
@@ -431,7 +433,7 @@ func deadline(t *testing.T, f *Fixture) {
 			return // the entity has a new version now
 		}
 		if failure.Kind == connector.Ambiguous {
-			return // nothing can be said of this entity any more
+			return // the entity may have changed
 		}
 		f.wantEffects(t, effects)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// wire is a handler in front of a fixture's server. It can break requests and answers.
+// wire is a handler in front of a fixture's server. It can alter requests and replace answers.
 type wire struct {
 	next    http.Handler
 	changes func(*http.Request) bool
@@ -25,7 +25,7 @@ type wire struct {
 	requests  int
 	changed   int
 	rewritten bool
-	dirty     []string // the URIs of requests whose structure a text has changed
+	dirty     []string // the URIs of requests whose structure a proposal's text has changed
 }
 
 // breakage is what a wire does to the requests that change something; if all is set, to every request.

@@ -26,7 +26,8 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// SMTP is the server, as HOST:PORT.
 	SMTP string `yaml:"smtp" form:"first"`
-	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate.
+	// TLS is starttls (the default), implicit, or none. None requires AllowPrivate
+	// and no Username.
 	TLS string `yaml:"tls"`
 	// CA holds additional PEM certificates to trust.
 	CA string `yaml:"ca"`

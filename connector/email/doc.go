@@ -5,6 +5,7 @@
 // duplicate, and a person can find the first mail.
 //
 // The phase of the dialogue determines what a failure proves. Before DATA, no part of the message
-// was sent: not_sent, or terminal if the server refuses permanently. An answer to the end of the
-// data counts as the server's statement. Everything else is ambiguous.
+// was sent: not_sent, or terminal if the server refuses permanently. After the data, the server's answer
+// decides: 4xx is transient, 5xx is terminal. Without a valid answer there, the outcome is ambiguous. A
+// missing answer to QUIT does not matter.
 package email

@@ -18,8 +18,9 @@ import (
 // huge is more than the buffers between client and server hold, in bytes.
 const huge = 32 << 20
 
-// scripted is a mail server of plain texts: it answers a command as its replies say, and closes the
-// connection after such an answer. "BANNER" is the greeting, "." the end of a message.
+// scripted starts a mail server that sends the given reply to a command and then closes the connection; to
+// other commands it sends the usual replies. "BANNER" is the greeting, "." the end of a message. mails counts
+// the messages that the server received whole.
 func scripted(t *testing.T, replies map[string]string) (addr string, mails *atomic.Int64) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -74,8 +75,8 @@ func scripted(t *testing.T, replies map[string]string) (addr string, mails *atom
 	return listener.Addr().String(), mails
 }
 
-// TestBrokenReplies: whatever the server replies, and to which command, the failure claims no more
-// than is proven.
+// TestBrokenReplies: whatever the server replies to whichever command, the failure claims no more than is
+// proven.
 func TestBrokenReplies(t *testing.T) {
 	t.Parallel()
 	for name, reply := range map[string]string{
@@ -99,12 +100,12 @@ func TestBrokenReplies(t *testing.T) {
 				var failure *connector.Error
 				sent := mails.Load() > 0
 				switch {
-				case name == "hostile": // it may say anything
+				case name == "hostile": // the reply contains a whole dialogue, so any outcome is right
 				case err == nil && !sent:
-					t.Error("applied, but the server was given no mail")
+					t.Error("Execute succeeded, but the server received no mail")
 				case err == nil:
 					if command != "QUIT" {
-						t.Error("applied")
+						t.Errorf("Execute succeeded, although the reply to %s was broken", command)
 					}
 				case !errors.As(err, &failure):
 					t.Errorf("a %T: %v", err, err)

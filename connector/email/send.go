@@ -203,7 +203,7 @@ func unsent(ctx context.Context, err error) *connector.Error {
 			e.Kind = connector.Terminal
 		}
 	case ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded):
-		e.Code, e.Detail = "timeout", "the time was over before the message was sent"
+		e.Code, e.Detail = "timeout", "the time ran out before the message was sent"
 	default:
 		e.Detail = "no dialogue with the server: " + cut(err.Error())
 	}

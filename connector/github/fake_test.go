@@ -204,7 +204,7 @@ func (f *fake) route(r *http.Request, at string, args object) (int, any) {
 	case strings.Contains(at, " /issues/comments/"):
 		return one(&f.comments, at, "/issues/comments/", &f.effects)
 	case strings.Contains(at, " /pulls/7"):
-		return f.merge(at, args)
+		return f.merge(at, args, r)
 	case strings.Contains(at, " /actions/"):
 		return f.action(at, args)
 	case strings.HasPrefix(at, "GET /releases/tags/"):
@@ -302,13 +302,13 @@ func (f *fake) label(at string, args object) (int, any) {
 	return 200, out
 }
 
-func (f *fake) merge(at string, args object) (int, any) {
+func (f *fake) merge(at string, args object, r *http.Request) (int, any) {
 	head, _ := f.pull["head"].(object)
 	switch at {
 	case "GET /pulls/7":
 		return 200, f.pull
 	case "GET /pulls/7/reviews":
-		return 200, f.reviews
+		return 200, page(f.reviews, r)
 	case "PUT /pulls/7/merge":
 	default:
 		return refuse(404, "Not Found")

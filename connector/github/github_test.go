@@ -140,6 +140,20 @@ func TestMerge(t *testing.T) {
 			review := object{"user": object{"login": "ana"}, "state": "CHANGES_REQUESTED", "commit_id": commit}
 			f.reviews = append(f.reviews, review)
 		}, `{"base":"main","approved_by":["ana"]}`, "target_changed", 0},
+		"approval withdrawn after a hundred reviews": {func(f *fake) {
+			for range 100 {
+				f.reviews = append(f.reviews,
+					object{"user": object{"login": "bob"}, "state": "COMMENTED", "commit_id": commit})
+			}
+			review := object{"user": object{"login": "ana"}, "state": "CHANGES_REQUESTED", "commit_id": commit}
+			f.reviews = append(f.reviews, review)
+		}, `{"base":"main","approved_by":["ana"]}`, "target_changed", 0},
+		"too many reviews": {func(f *fake) {
+			for range 1000 {
+				f.reviews = append(f.reviews,
+					object{"user": object{"login": "bob"}, "state": "COMMENTED", "commit_id": commit})
+			}
+		}, `{"base":"main","approved_by":["ana"]}`, "too_many_reviews", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -212,6 +226,21 @@ func TestAnswerLost(t *testing.T) {
 				t.Errorf("%d effects", f.count())
 			}
 		})
+	}
+}
+
+// TestTooManyComments: a comment is not sent again when that of an earlier attempt cannot be searched for.
+func TestTooManyComments(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	for range 1000 {
+		f.comments = append(f.comments, object{"id": 1, "body": "another"})
+	}
+	do := call("comment", `{"body":"Looks good."}`)
+	do.Attempt = 2
+	_, err := newConnector(t, config(f)).Execute(t.Context(), do)
+	if e := failure(t, err); e == nil || e.Code != "too_many_comments" || f.count() != 0 {
+		t.Errorf("%v, %d effects", e, f.count())
 	}
 }
 

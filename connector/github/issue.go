@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -71,8 +72,8 @@ func (c *Connector) commented(
 	if from := since(call); from != "" {
 		query.Set("since", from)
 	}
-	for page := range maxPages {
-		query.Set("page", strconv.Itoa(page+1))
+	for page := 1; page <= maxPages; page++ {
+		query.Set("page", strconv.Itoa(page))
 		doc, _, failed := c.get(ctx, path(call, "issues", number, "comments"), query)
 		if failed != nil {
 			return "", false, failed
@@ -84,10 +85,13 @@ func (c *Connector) commented(
 			}
 		}
 		if len(elements) < 100 {
-			break
+			return "", false, nil
 		}
 	}
-	return "", false, nil
+	return "", false, &connector.Error{
+		Kind: connector.Terminal, Code: "too_many_comments",
+		Detail: fmt.Sprintf("at most %d comments are searched for that of an earlier attempt", maxPages*100),
+	}
 }
 
 // label adds or removes one label. If the issue is already as wanted, nothing changes and there is

@@ -39,7 +39,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	return e
 }
 
-// failure is outcome for a write: after a rate limit, further calls wait for its end.
+// failure is outcome that also blocks further calls until a rate limit ends.
 func (c *Connector) failure(a *rest.Answer) *connector.Error {
 	e := outcome(a)
 	if e.Kind == connector.Transient {

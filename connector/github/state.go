@@ -2,9 +2,11 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -122,16 +124,27 @@ func names(list gatehouse.JSON, member string) gatehouse.JSON {
 	return gatehouse.ArrayJSON(values...)
 }
 
-// approvedBy lists the approvers of a pull request, by each person's last review of the present
-// head that is not just a comment.
+// approvedBy lists the people whose last review of a pull request, comments aside, approves the
+// head that the call names.
 func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
 	_, number := place(call)
-	doc, there, failed := c.get(ctx, path(call, "pulls", number, "reviews"), url.Values{"per_page": {"100"}})
-	if failed != nil || !there {
-		return "[]", failed
+	var reviews []gatehouse.JSON
+	for page := 1; len(reviews) == (page-1)*100; page++ {
+		if page > maxPages {
+			return "", &connector.Error{
+				Kind: connector.Terminal, Code: "too_many_reviews",
+				Detail: fmt.Sprintf("at most %d reviews of a pull request are read", maxPages*100),
+			}
+		}
+		doc, _, failed := c.get(ctx, path(call, "pulls", number, "reviews"),
+			url.Values{"per_page": {"100"}, "page": {strconv.Itoa(page)}})
+		if failed != nil {
+			return "", failed
+		}
+		more, _ := doc.Elements()
+		reviews = append(reviews, more...)
 	}
 	last := map[string]string{}
-	reviews, _ := doc.Elements()
 	for _, r := range reviews {
 		user, _ := r.Get("user")
 		login, _ := rest.TextOf(user, "login")

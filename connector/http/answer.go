@@ -55,9 +55,10 @@ func sameVersion(a, b string) bool {
 	return errX == nil && errY == nil && x.Cmp(y) == 0
 }
 
-// reversal describes the change that reverses an applied one, nil if there is none.
-func (op *operation) reversal(
-	call connector.Call, a *rest.Answer, doc document, externalID string,
+// reversal describes the change that reverses an applied one. It is nil if there is none, or if Validate refuses it:
+// the target's answer may name an id that cannot be part of a path.
+func (c *Connector) reversal(
+	op *operation, call connector.Call, a *rest.Answer, doc document, externalID string,
 ) *gatehouse.Reversal {
 	r := op.reverse
 	if r == nil {
@@ -85,6 +86,11 @@ func (op *operation) reversal(
 	}
 	var ok bool
 	if rev.ProposedChange, ok = r.undo(call, v); !ok {
+		return nil
+	}
+	undo := connector.Call{Operation: rev.Operation, Target: rev.Target, CurrentState: rev.CurrentState,
+		ProposedChange: rev.ProposedChange}
+	if c.Validate(undo) != nil {
 		return nil
 	}
 	return rev

@@ -61,7 +61,7 @@ func basic(username, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(username+":"+password))
 }
 
-// oauth2 makes the access token of the client credentials flow (RFC 6749, section 4.4).
+// oauth2 compiles the client credentials flow (RFC 6749, section 4.4). The result fetches access tokens.
 func (b *builder) oauth2(cfg *OAuth2, client *http.Client) *rest.Token {
 	const at = "auth.oauth2"
 	u, err := rest.ParseBase(cfg.TokenURL, b.cfg.AllowPrivate, true)
@@ -138,7 +138,6 @@ func (c *Connector) send(ctx context.Context, r *rest.Request) (a *rest.Answer, 
 	}
 	if token != "" {
 		again = a.Status == http.StatusUnauthorized && c.token.Drop(token)
-		a.Redact(token)
 	}
 	return a, again, nil
 }

@@ -181,7 +181,7 @@ func TestNoToken(t *testing.T) {
 			t.Errorf("%d: the probe finds nothing wrong", status)
 		}
 		if len(s.calls) != 0 {
-			t.Errorf("%d: %q were sent", status, s.calls)
+			t.Errorf("%d: the calls %q were sent", status, s.calls)
 		}
 	}
 	s := newIDP(t)

@@ -68,7 +68,7 @@ func (c *Connector) look(
 	case doc.json == "" && needed:
 		return nil, document{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed",
-			Detail: a.Describe() + ", but with no JSON that can be read",
+			Detail: a.Describe() + ", but without valid JSON",
 		}
 	}
 	return a, doc, false, nil
@@ -122,7 +122,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 		found := r.elements(doc)
 		for _, one := range found {
 			if r.proves(call, one) {
-				return connector.Present, op.readResult(call, a, one), nil
+				return connector.Present, c.readResult(op, call, a, one), nil
 			}
 		}
 		if r.pages == nil {
@@ -152,14 +152,14 @@ func (r *readBack) proves(call connector.Call, doc document) bool {
 }
 
 // readResult is the result of a call whose effect was found.
-func (op *operation) readResult(call connector.Call, a *rest.Answer, doc document) connector.Result {
+func (c *Connector) readResult(op *operation, call connector.Call, a *rest.Answer, doc document) connector.Result {
 	res := connector.Result{ResponseMetadata: a.Metadata(doc.json)}
 	if id := op.readBack.cfg.ExternalID; id != nil {
 		if j, ok := doc.at(*id); ok {
 			res.ExternalID = plain(j)
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
+	res.Reversal = c.reversal(op, call, a, doc, res.ExternalID)
 	return res
 }
 
@@ -179,7 +179,7 @@ func hasFields(change gatehouse.JSON, doc document, p Pointer) bool {
 	return true
 }
 
-// get sends a GET. It can be repeated, so its failures are transient.
+// get sends a GET. It can be repeated, so its failures are never ambiguous.
 func (c *Connector) get(
 	ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call,
 ) (*rest.Answer, document, error) {
@@ -190,7 +190,7 @@ func (c *Connector) get(
 	return c.fetch(ctx, op, d)
 }
 
-// lookup makes a GET.
+// lookup makes a GET without sending it.
 func (c *Connector) lookup(path *pathTemplate, hs headers, call connector.Call) (*rest.Request, error) {
 	d, err := c.draft(http.MethodGet, path, hs, values{call: call})
 	if err != nil {

@@ -20,7 +20,7 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// BaseURL begins every path: http or https, without query.
 	BaseURL string `yaml:"base_url" form:"first"`
-	// AllowPrivate permits inside addresses, and credentials over plain http.
+	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
 	// Auth is the authentication. Optional.
 	Auth *Auth `yaml:"auth" form:"first"`
@@ -51,7 +51,8 @@ type Probe struct {
 
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
-	// Fields maps fields to levels, for each PATCH whose body is the proposed change.
+	// Fields maps fields to levels. They lower only a PATCH whose body is the proposed change, and
+	// raise any operation.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -103,7 +104,7 @@ type OAuth1 struct {
 type ClientCertificate struct {
 	// Cert is the secret with the certificate chain, as PEM.
 	Cert connector.Secret `yaml:"cert"`
-	// Key is the secret with its private key, as PEM.
+	// Key is the secret with the certificate's private key, as PEM.
 	Key connector.Secret `yaml:"key"`
 }
 
@@ -186,11 +187,12 @@ type Operation struct {
 	Headers map[string]Value `yaml:"headers"`
 	// IdempotencyHeader carries the key; Idempotency-Key by default for class A.
 	IdempotencyHeader string `yaml:"idempotency_header"`
-	// Conditional sends the version, as class B requires; may be empty.
+	// Conditional sends the version, as class B requires; {} selects the defaults.
 	Conditional *Conditional `yaml:"conditional"`
 	// Success are the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
-	// ResponseSchema is the JSON Schema that a successful answer must fit, else it is ambiguous.
+	// ResponseSchema is the JSON Schema that a successful answer must fit, else the outcome is
+	// ambiguous.
 	ResponseSchema Schema `yaml:"response_schema" json:",omitempty"`
 	// Outcomes are tried in order, before Success and the defaults.
 	Outcomes []Rule `yaml:"outcomes"`
@@ -310,7 +312,7 @@ type Preview struct {
 	Before *Pointer `yaml:"before"`
 	// Rows points to the number of records that would change.
 	Rows *Pointer `yaml:"rows"`
-	// Failure points to a refusal in a successful answer, such as /errors; null, false and empty
+	// Failure points to a refusal in a successful answer, such as /errors; null, false, 0 and empty
 	// values are none.
 	Failure *Pointer `yaml:"failure"`
 }
@@ -341,8 +343,8 @@ type Pages struct {
 	// Next leads to the next page: link (the header Link), offset (counts the elements), or the JSON
 	// pointer of the cursor or address.
 	Next string `yaml:"next"`
-	// Parameter is the query parameter for cursor or offset; without it, the pointer leads to an
-	// address.
+	// Parameter is the query parameter for the cursor, or for the offset, where it is offset by
+	// default. A JSON pointer without a parameter leads to an address.
 	Parameter string `yaml:"parameter"`
 	// Max is how many pages are read at most, 1 to 50; 10 by default.
 	Max int `yaml:"max"`

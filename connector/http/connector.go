@@ -51,7 +51,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	}
 	base, err := rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, cfg.Auth != nil)
 	if err != nil {
-		return nil, fmt.Errorf("base_url: %w", err)
+		return nil, baseURL(err)
 	}
 	document, err := cfg.withImported()
 	if err != nil {
@@ -79,10 +79,21 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		c.operations[name] = b.operation(name, cfg.Operations[name], common)
 	}
 	c.secret = b.named
+	if b.err == nil && b.named { // headers can hold secrets too
+		_, err := rest.ParseBase(cfg.BaseURL, cfg.AllowPrivate, true)
+		b.err = baseURL(err)
+	}
 	if b.err != nil {
 		return nil, b.err
 	}
 	return c, nil
+}
+
+func baseURL(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("base_url: %w", err)
 }
 
 // fingerprint hashes the definition, and the OpenAPI document from which operations were imported.

@@ -45,7 +45,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 			res.ExternalID = plain(j)
 		}
 	}
-	res.Reversal = op.reversal(call, a, doc, res.ExternalID)
+	res.Reversal = c.reversal(op, call, a, doc, res.ExternalID)
 	return res, nil
 }
 
@@ -84,21 +84,21 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document,
 	return byDefault
 }
 
-// unlikeSchema returns nil when an answer of success fits the response schema.
+// unlikeSchema returns the failure of a successful answer that does not fit the response schema; nil if it fits.
 func (op *operation) unlikeSchema(a *rest.Answer, doc document) *connector.Error {
 	if op.response == nil || a.Status > 299 {
 		return nil
 	}
 	e := &connector.Error{Kind: connector.Ambiguous, Code: "answer_schema"}
 	if doc.json == "" {
-		e.Detail = a.Describe() + ", but with no JSON that can be read"
+		e.Detail = a.Describe() + ", but without valid JSON"
 		return e
 	}
 	v := op.response.Check("", doc.json)
 	if len(v) == 0 {
 		return nil
 	}
-	e.Detail = a.Describe() + ", but not by response_schema: " + v.Err().Error()
+	e.Detail = a.Describe() + ", but the answer does not fit response_schema: " + v.Err().Error()
 	return e
 }
 
@@ -117,7 +117,8 @@ func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matche
 	return r.json.matches(call, doc), true
 }
 
-// byDefault classifies an answer by its status alone; see [rest.Answer.Failure].
+// byDefault classifies an answer without the configured rules: as [rest.Answer.Failure] does, adjusted to the
+// operation's successful statuses, condition and class.
 func (op *operation) byDefault(a *rest.Answer) *connector.Error {
 	if contains(op.success, a.Status) {
 		return nil

@@ -13,9 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
-// Floor implements [connector.Floorer]. A declared operation has its declared floor. Otherwise, an
-// action on one entity whose fields are all declared has the highest level of those fields. A
-// delete, or an action with entity_refs, is lowered by a declaration of the operation only.
+// Floor implements [connector.Floorer]. A declared operation has its declared floor, which a
+// declared field can raise. Otherwise, an action on one entity whose fields are all declared has the
+// highest level of those fields. A delete, or an action with entity_refs, is lowered by a
+// declaration of the operation only.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, ok := c.operations[call.Operation]
 	if !ok {
@@ -38,8 +39,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 
 func (op *operation) deletes() bool { return op.method == http.MethodDelete }
 
-// covers reports whether a field is declared for this operation. An entity's declarations apply
-// only to operations that send the changed fields unmodified.
+// covers reports whether a field is declared for this operation. An entity's declarations count
+// only for operations that send the changed fields unmodified.
 func (op *operation) covers(field string, entity connector.FieldLevels) bool {
 	if _, ok := op.cfg.Fields[field]; ok {
 		return true
@@ -122,7 +123,7 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	if c.entities != nil {
 		name := call.Target.EntityType
 		if near, ok := spelling.Near(name, maps.Keys(c.entities)); ok {
-			return &missing{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; write it so"}
+			return &missing{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
 		}
 		if _, ok := c.entities[name]; !ok {
 			return &missing{"/target/entity_type", connector.UnknownEntity(name, maps.Keys(c.entities))}
@@ -136,7 +137,7 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 		for _, declared := range []connector.FieldLevels{entity, op.cfg.Fields} {
 			if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
 				return &missing{"/proposed_change/" + escapePointer(field),
-					"is another spelling of " + gatehouse.Quote(near) + "; write it so"}
+					"is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
 			}
 		}
 	}

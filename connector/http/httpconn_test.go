@@ -215,7 +215,7 @@ func TestTimeout(t *testing.T) {
 			close(over)
 			if start != "" {
 				if err != nil {
-					t.Errorf("a status line is proof, got %v", err)
+					t.Errorf("got %v, though the status line proves the change", err)
 				}
 				return
 			}
@@ -308,7 +308,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		}
 	}
 	if n := len(elsewhere.requests()); n != 0 {
-		t.Errorf("%d requests have followed", n)
+		t.Errorf("%d redirects were followed", n)
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *Config) withImported() (string, error) {
 		own := c.Operations[name]
 		imported, ok := i.Operations[name]
 		if _, aside := i.SetAside[name]; aside && !ok && own.Method == "" && own.Path == "" {
-			continue // what is declared of it counts again when it is accepted
+			continue // its declarations apply again once the operation is accepted
 		}
 		if ok {
 			if own, err = imported.counting(imported.Imported).with(own); err != nil {

@@ -152,7 +152,7 @@ func (b *builder) class(at string, op *operation) {
 		}
 	case connector.ClassB:
 		if op.cfg.Conditional == nil {
-			b.fail(at+".conditional", errors.New("is needed by class B: the condition is what guards a second call"))
+			b.fail(at+".conditional", errors.New("is required for class B: the condition makes a second call fail"))
 		}
 	case connector.ClassC:
 	case "":
@@ -268,7 +268,7 @@ func (b *builder) readBack(at string, op *operation, common []header) {
 	b.pointer(at+".change", cfg.Change)
 	b.pointer(at+".external_id", cfg.ExternalID)
 	if cfg.JSON == nil && cfg.Change == nil && !strings.Contains(cfg.Path, "{idempotency_key}") {
-		b.fail(at, errors.New("needs json, change, or a path with {idempotency_key}: that there is an answer proves nothing"))
+		b.fail(at, errors.New("needs json, change, or a path with {idempotency_key}: an answer alone proves nothing"))
 	}
 	b.pages(at+".pages", op.readBack)
 	op.readBack.headers = append(op.readBack.headers, common...)

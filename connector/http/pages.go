@@ -67,9 +67,9 @@ func (r *readBack) elements(doc document) []document {
 	return out
 }
 
-// next is the address of the page after one that was read from u; nil after the last. read is the
-// number of elements so far, and here the number of them on this page. Another origin is refused,
-// because it would be sent the credentials.
+// next is the address of the page that follows the page at u; nil after the last page. read is the
+// number of elements so far, and here the number of elements on this page. A page of another origin is
+// refused, because that origin would get the credentials.
 func (p *Pages) next(u *url.URL, a *rest.Answer, doc document, read, here int) (*url.URL, *connector.Error) {
 	to := ""
 	switch p.Next {

@@ -89,26 +89,25 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	doc := document{a.JSON()}
 	if doc.json == "" && op.cfg.Preview.describes() {
 		return gatehouse.Preview{}, &connector.Error{
-			Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe() +
-				", but with no JSON that can be read",
+			Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe() + ", but without valid JSON",
 		}
 	}
 	return op.previewed(call, a, doc), nil
 }
 
-// describes reports whether the answer's body is to be read.
+// describes reports whether the configuration points into the answer's body.
 func (p *Preview) describes() bool {
 	return p.After != "" || p.Before != nil || p.Rows != nil || p.Failure != nil
 }
 
-// previewed reads the answer to a dry run. Fields that the change does not name count only where the
-// answer has the object before.
+// previewed reads the answer to a dry run. Fields that the change does not name count only if the
+// answer also has the object before the change.
 func (op *operation) previewed(call connector.Call, a *rest.Answer, doc document) gatehouse.Preview {
 	cfg := op.cfg.Preview
 	if cfg.Failure != nil {
 		if j, ok := doc.at(*cfg.Failure); ok && !blank(j) {
 			return gatehouse.Preview{Failure: &gatehouse.PreviewFailure{
-				Code: "refused", Detail: a.Describe() + ", and says that it would refuse", TargetSays: plain(j),
+				Code: "refused", Detail: a.Describe() + ", and would refuse the change", TargetSays: plain(j),
 			}}
 		}
 	}
@@ -137,7 +136,7 @@ func (op *operation) previewed(call connector.Call, a *rest.Answer, doc document
 	return out
 }
 
-// only leaves of an object the members that the change has.
+// only reduces an object to the members that the change has.
 func only(change, object gatehouse.JSON) gatehouse.JSON {
 	fields, _ := change.Fields()
 	var out []gatehouse.Member

@@ -30,7 +30,7 @@ func (b *builder) probe(common headers) *probe {
 	const at = "probe.path"
 	p := &probe{path: b.path(at, b.cfg.Probe.Path, false), timeout: b.cfg.Timeout.D()}
 	if placeholder.MatchString(b.cfg.Probe.Path) {
-		b.fail(at, errors.New("cannot name values of an action"))
+		b.fail(at, errors.New("cannot have placeholders: a test call has no action"))
 	}
 	if p.timeout == 0 {
 		p.timeout = defaultTimeout

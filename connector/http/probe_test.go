@@ -76,8 +76,8 @@ func TestProbeIsChecked(t *testing.T) {
 	s := newCRM(t)
 	base := newConnector(t, s.config()).Fingerprint()
 	for path, says := range map[string]string{
-		"me": "probe.path: must begin with a slash", "/{entity_ref}": "probe.path: cannot name values",
-		"/me?id={tenant}": "probe.path: cannot name values", "/../me": "probe.path: has a segment", "/me": "",
+		"me": "probe.path: must begin with a slash", "/{entity_ref}": "probe.path: cannot have placeholders",
+		"/me?id={tenant}": "probe.path: cannot have placeholders", "/../me": "probe.path: has a segment", "/me": "",
 	} {
 		cfg := s.config()
 		cfg.Probe = &httpconn.Probe{Path: path}

@@ -22,7 +22,7 @@ func (c *Connector) draft(method string, path *pathTemplate, hs headers, v value
 	u := *c.base
 	raw := c.base.EscapedPath() + escaped
 	if u.Path, err = url.PathUnescape(raw); err != nil {
-		return nil, &missing{"/target", "makes a path that cannot be"}
+		return nil, &missing{"/target", "makes an invalid path"}
 	}
 	u.RawPath, u.RawQuery = raw, query
 	d.URL = &u
@@ -116,6 +116,9 @@ func (c *Connector) Validate(call connector.Call) error {
 		if *name == "" {
 			*name = "unnamed"
 		}
+	}
+	if call.Digest == "" {
+		call.Digest = "unnamed"
 	}
 	_, err := c.request(op, call)
 	if err == nil && op.check != nil {

@@ -34,7 +34,7 @@ func (s *Schema) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// writeJSON writes a YAML node as JSON. Numbers keep their digits; anchors are refused.
+// writeJSON writes a YAML node as JSON. Numbers keep their digits; aliases are refused.
 func writeJSON(b *strings.Builder, node *yaml.Node, depth int) error {
 	if depth > gatehouse.MaxDepth {
 		return fmt.Errorf("line %d: is nested deeper than %d", node.Line, gatehouse.MaxDepth)

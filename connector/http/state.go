@@ -18,7 +18,7 @@ func (c *Connector) ReadsState(call connector.Call) bool {
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
 		return connector.Snapshot{}, unreadable("unsupported",
-			"the operation's check does not tell the state of its target")
+			"the operation's check does not read the state of its target")
 	}
 	op := c.operations[call.Operation]
 	pre, _ := call.CurrentState.Fields()
@@ -32,7 +32,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	if byVersion {
 		var ok bool
 		if out.Version, ok = op.check.version.version(a, doc); !ok {
-			return connector.Snapshot{}, unreadable("no_version", "the target tells no version")
+			return connector.Snapshot{}, unreadable("no_version", "the target's answer has no version")
 		}
 		out.Matches = sameVersion(call.Target.Version, out.Version)
 	}

@@ -18,11 +18,11 @@ type part struct {
 	name    string
 }
 
-// template is a text with places for values.
+// template is a text with placeholders for values.
 type template []part
 
-// parseTemplate parses a template. composite permits the names of objects and arrays; extra is one
-// more permitted name.
+// parseTemplate parses a template. composite permits the names of objects and arrays; extra are
+// further permitted names.
 func parseTemplate(s string, composite bool, extra ...string) (template, error) {
 	var t template
 	at := 0
@@ -75,7 +75,7 @@ type values struct {
 	extra map[string]gatehouse.JSON
 }
 
-// missing says that a call lacks a value that a template needs.
+// missing is an error in one value of a call: the value is absent, or the request cannot use it.
 type missing struct{ pointer, detail string }
 
 func (m *missing) Error() string { return m.pointer + " " + m.detail }
@@ -147,7 +147,7 @@ func (v values) text(name string) (string, error) {
 	if s, ok := j.Text(); ok {
 		return s, nil
 	}
-	if strings.HasPrefix(string(j), "{") || strings.HasPrefix(string(j), "[") {
+	if j == "null" || strings.HasPrefix(string(j), "{") || strings.HasPrefix(string(j), "[") {
 		return "", &missing{pointerOf(name), "must be a string, number or boolean for this operation"}
 	}
 	return string(j), nil
@@ -276,7 +276,7 @@ func (p *pathTemplate) asSegment(name, value string) (string, error) {
 // bodyTemplate is a JSON value whose strings are templates. A string that consists of one name only
 // is replaced by the value itself, of whatever type.
 type bodyTemplate struct {
-	literal  gatehouse.JSON // when neither of the others
+	literal  gatehouse.JSON // for kind 0
 	text     template
 	members  []bodyMember
 	elements []*bodyTemplate
@@ -308,7 +308,7 @@ func newBody(j gatehouse.JSON, extra []string) (*bodyTemplate, error) {
 		b := &bodyTemplate{kind: '{'}
 		for _, f := range fields {
 			if strings.ContainsAny(f.Name, "{}") {
-				return nil, fmt.Errorf("the name %s cannot have places for values", gatehouse.Quote(f.Name))
+				return nil, fmt.Errorf("the name %s cannot have placeholders", gatehouse.Quote(f.Name))
 			}
 			value, err := newBody(f.Value, extra)
 			if err != nil {

@@ -148,6 +148,7 @@ func TestValidate(t *testing.T) {
 		"dots with a literal": {httpconn.Operation{Path: "/.{entity_ref}"},
 			with(func(c *connector.Call) { c.Target.EntityRef = "." }), "/target/entity_ref"},
 		"member missing":      {httpconn.Operation{Path: "/{proposed_change.b}"}, call(`{"a":1}`), "/proposed_change/b"},
+		"member is null":      {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":null}`), "/proposed_change/a"},
 		"member is an object": {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":{}}`), "/proposed_change/a"},
 		"no pre-image": {httpconn.Operation{Path: "/x", Body: `"{current_state}"`},
 			with(func(c *connector.Call) { c.CurrentState = "" }), "/current_state"},
@@ -268,11 +269,15 @@ func TestReverse(t *testing.T) {
 	s := newCRM(t)
 	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":77,"rev":{"n":3}}`) })
 	run := func(r *httpconn.Reverse, change connector.Call) *gatehouse.Reversal {
+		t.Helper()
 		cfg := s.config()
 		cfg.Operations = map[string]httpconn.Operation{
 			"update": {Method: "POST", Path: "/x", ExternalID: pointer("/id"), Reverse: r},
 			"remove": {Method: "DELETE", Path: "/x/{entity_ref}"},
 		}
+		// The gate names these only once the reversal is proposed.
+		cfg.Headers = map[string]httpconn.Value{"X-Named": {Template: "{tenant} {action_id} {idempotency_key} {digest}"},
+			"X-Digest": {Template: "{digest}"}}
 		c := newConnector(t, cfg)
 		res, err := c.Execute(t.Context(), change)
 		connectortest.Must(t, err)
@@ -301,6 +306,11 @@ func TestReverse(t *testing.T) {
 	if got = run(&httpconn.Reverse{Operation: "update", Version: "header ETag"}, call(`{"status":"won"}`)); got != nil {
 		t.Errorf("a reversal without the new version: %+v", got)
 	}
+	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":"7/7"}`) })
+	got = run(&httpconn.Reverse{Operation: "remove", EntityRef: "{external_id}", Change: `{}`}, call(`{"status":"won"}`))
+	if got != nil {
+		t.Errorf("a reversal whose target has no place in the path: %+v", got)
+	}
 }
 
 func TestConfigIsStrict(t *testing.T) {
@@ -317,6 +327,10 @@ func TestConfigIsStrict(t *testing.T) {
 			"/x}}",
 		"base_url: credentials would go": "base_url: http://crm.example\nauth: {bearer: {secret: " +
 			"CRM_TOKEN}}\noperations: {a: {method: POST, path: /x}}",
+		"base_url: credentials": "base_url: http://crm.example\nheaders: {X-Token: {secret: CRM_TOKEN, prefix: 'T '}}\n" +
+			"operations: {a: {method: POST, path: /x}}",
+		"base_url: credentials would go over": "base_url: http://crm.example\n" +
+			"operations: {a: {method: POST, path: /x, headers: {X-Token: {secret: CRM_TOKEN}}}}",
 		"operations":                       head,
 		"operations.a.method":              head + "operations: {a: {method: GET, path: /x}}",
 		"operations.a.path":                head + "operations: {a: {method: POST, path: x}}",

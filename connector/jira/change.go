@@ -58,6 +58,9 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 		return res, failed
 	}
 	of := connector.Fields(call.ProposedChange)
+	if slices.ContainsFunc(of, func(name string) bool { return slices.Contains(was.formatted, name) }) {
+		return res, nil
+	}
 	res.Reversal = &gatehouse.Reversal{
 		Operation: opUpdate, Target: call.Target, CurrentState: now.only(of), ProposedChange: undo(was.only(of)),
 	}
@@ -171,11 +174,11 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 	if len(ids) > 1 {
 		detail = "several transitions lead to the status " + gatehouse.Quote(status)
 	}
-	slices.Sort(others)
-	return "", &connector.Error{
-		Kind: connector.Terminal, Code: "no_such_transition",
-		Detail: detail + "; others lead to " + strings.Join(others, ", "),
+	if len(others) > 0 {
+		slices.Sort(others)
+		detail += "; others lead to " + strings.Join(others, ", ")
 	}
+	return "", &connector.Error{Kind: connector.Terminal, Code: "no_such_transition", Detail: detail}
 }
 
 // markLabel is the label of the issue that a call creates.

@@ -51,8 +51,8 @@ type Operation struct {
 var (
 	projectForm = regexp.MustCompile(`^[A-Z][A-Z0-9_]{1,39}$`)
 	issueForm   = regexp.MustCompile(`^([A-Z][A-Z0-9_]{1,39})-[1-9][0-9]{0,9}$`)
-	emailForm   = regexp.MustCompile(`^[^\s:@]{1,100}@[^\s:@]{1,200}$`)
-	tokenForm   = regexp.MustCompile(`^[!-~]{8,1000}$`)
+	emailForm   = regexp.MustCompile(`^[^\s:@]+@[^\s:@]+$`)
+	tokenForm   = regexp.MustCompile(`^[!-~]{8,}$`)
 )
 
 func (c *Config) validate() error {

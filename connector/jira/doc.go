@@ -7,7 +7,10 @@
 //  1. waits for this process's other calls for the same issue;
 //  2. reads the issue, and refuses a mismatch with the proposal;
 //  3. writes, once;
-//  4. reads the result again, and compares it with the approved change.
+//  4. compares the result with the approved change: the answer for a comment, otherwise
+//     the issue as read again.
+//
+// A create searches for an earlier call's issue instead of the second step.
 //
 // Between the second and the third step another client may write. A new issue has the
 // label gatehouse-KEY, and a comment the property gatehouse, by which they are found

@@ -25,9 +25,11 @@ func issuePath(key string, more ...string) string {
 type issue struct {
 	key, version string
 	fields       gatehouse.JSON
+	// formatted are the fields whose document has more than text, so that their text cannot restore them.
+	formatted []string
 }
 
-// names are the fields that a call names.
+// names are the fields to read for a call: those that the call names, and updated and status.
 func names(call connector.Call) []string {
 	out := append(connector.Fields(call.CurrentState), "updated", "status")
 	if call.Operation == opUpdate || call.Operation == opCreate {
@@ -76,11 +78,15 @@ func issueOf(doc gatehouse.JSON) (issue, bool) {
 	if !ok || err != nil {
 		return issue{}, false
 	}
+	i := issue{key: rest.Text(doc, "key")}
 	out := make([]gatehouse.Member, len(members))
 	for n, m := range members {
 		out[n] = gatehouse.Member{Name: m.Name, Value: plain(m.Name, m.Value)}
+		if t, _ := m.Value.Get("type"); t == `"doc"` && !isPlain(m.Value) {
+			i.formatted = append(i.formatted, m.Name)
+		}
 	}
-	i := issue{key: rest.Text(doc, "key"), fields: gatehouse.ObjectJSON(out...)}
+	i.fields = gatehouse.ObjectJSON(out...)
 	i.version = rest.Text(i.fields, "updated")
 	return i, i.key != ""
 }

@@ -93,6 +93,33 @@ func TestLateSearch(t *testing.T) {
 	}
 }
 
+// TestFormatted: the update of a description with more than text has no reversal, which would drop the rest.
+func TestFormatted(t *testing.T) {
+	t.Parallel()
+	text := func(marks ...any) object {
+		node := object{"type": "text", "text": "See the runbook"}
+		if marks != nil {
+			node["marks"] = marks
+		}
+		return object{"type": "doc", "version": 1, "content": []any{object{"type": "paragraph", "content": []any{node}}}}
+	}
+	for name, c := range map[string]struct {
+		description object
+		reversible  bool
+	}{
+		"plain":  {text(), true},
+		"a link": {text(object{"type": "link", "attrs": object{"href": "https://a/1"}}), false},
+	} {
+		f := newFake(t)
+		f.set("description", c.description)
+		res, err := f.connector(nil).Execute(t.Context(),
+			call("update", `{"description":"short"}`, `{"description":"See the runbook"}`))
+		if err != nil || (res.Reversal != nil) != c.reversible {
+			t.Errorf("%s: %v, reversal %+v", name, err, res.Reversal)
+		}
+	}
+}
+
 func TestNotAsApproved(t *testing.T) {
 	t.Parallel()
 	both := gatehouse.JSON(`{"priority":{"name":"High"},"summary":"Printer is out"}`)

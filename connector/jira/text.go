@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // document converts a text to a document with one plain paragraph per line
@@ -34,6 +35,25 @@ func textOf(doc gatehouse.JSON) string {
 		lines = append(lines, inline(b, 0))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// isPlain reports whether a document has only paragraphs of plain text, as [document] makes them.
+func isPlain(doc gatehouse.JSON) bool {
+	content, _ := doc.Get("content")
+	blocks, _ := content.Elements()
+	for _, b := range blocks {
+		inner, _ := b.Get("content")
+		nodes, _ := inner.Elements()
+		for _, n := range nodes {
+			if marks, marked := n.Get("marks"); rest.Text(n, "type") != "text" || marked && marks != "[]" {
+				return false
+			}
+		}
+		if rest.Text(b, "type") != "paragraph" {
+			return false
+		}
+	}
+	return true
 }
 
 func inline(node gatehouse.JSON, depth int) string {

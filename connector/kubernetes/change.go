@@ -211,13 +211,13 @@ func (c *Connector) change(ctx context.Context, call connector.Call, p place) (c
 		return res, failed
 	}
 	if call.Operation == opRestart {
-		return res, nil // the pods are new
+		return res, nil // a restart cannot be undone
 	}
 	res.Reversal = &gatehouse.Reversal{
 		Operation: call.Operation, Target: call.Target, CurrentState: old(call.ProposedChange, now, now),
 		ProposedChange: old(call.ProposedChange, before, now),
 	}
-	res.Reversal.Target.Version = "" // whoever writes the status makes another one
+	res.Reversal.Target.Version = "" // each write of the status sets another version
 	return res, nil
 }
 
@@ -281,12 +281,24 @@ func (c *Connector) created(
 	return res, true, nil
 }
 
-// undoing deletes the created object, unless somebody has changed it since.
+// undoing deletes the created object, unless somebody has changed it since. A change shows in its generation, which
+// writes of the status leave as it is, or, in a resource without one, in its version.
 func undoing(call connector.Call, made object) *gatehouse.Reversal {
-	return &gatehouse.Reversal{
+	r := &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
 		CurrentState: old(call.ProposedChange, made.doc, made.doc),
 	}
+	generation := get(made.doc, "metadata", "generation")
+	if generation == "null" {
+		r.Target.Version = made.version
+		return r
+	}
+	meta, ok := r.CurrentState.Get("metadata")
+	if !ok {
+		meta = "{}"
+	}
+	r.CurrentState = rest.With(r.CurrentState, "metadata", rest.With(meta, "generation", generation))
+	return r
 }
 
 // remove deletes an object, and describes how to create it again.

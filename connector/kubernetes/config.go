@@ -35,13 +35,13 @@ type Config struct {
 	Timeout gatehouse.Span `yaml:"timeout"`
 }
 
-// Auth has exactly one of Token, and Certificate with Key.
+// Auth has either Token, or Certificate and Key.
 type Auth struct {
 	// Token is the secret with a bearer token, such as a service account's.
 	Token *connector.Secret `yaml:"token"`
 	// Certificate is the secret with a client certificate, as PEM.
 	Certificate *connector.Secret `yaml:"certificate"`
-	// Key is the secret with its private key, as PEM.
+	// Key is the secret with the certificate's private key, as PEM.
 	Key *connector.Secret `yaml:"key"`
 }
 
@@ -51,11 +51,12 @@ type Resource struct {
 	Version string `yaml:"version" form:"first"`
 	// Kind is the objects' kind, such as Deployment.
 	Kind string `yaml:"kind" form:"first"`
-	// Namespaces are those whose objects can be changed, if the resource has some.
+	// Namespaces are those whose objects can be changed; none for a cluster-scoped resource.
 	Namespaces []string `yaml:"namespaces" form:"first"`
 	// Force takes over fields that another manager has set.
 	Force bool `yaml:"force"`
-	// Fields maps top-level fields, such as spec, to levels, for apply.
+	// Fields maps top-level fields, such as spec, to levels for apply; a higher one also raises a
+	// create.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares create, apply, scale, restart and delete.
 	Operations map[string]Operation `yaml:"operations"`
@@ -63,7 +64,8 @@ type Resource struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the minimum level; 4 by default for create and delete.
+	// Floor is the minimum level; 4 by default for create and delete, 5 to delete an object that
+	// holds other objects or data.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 

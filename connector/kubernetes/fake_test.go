@@ -170,6 +170,9 @@ func (f *fake) create(r *http.Request, namespace, resource, name string, in obje
 	f.version++
 	meta["uid"] = fmt.Sprintf("uid-%d", f.version)
 	meta["resourceVersion"] = strconv.Itoa(f.version)
+	if s.body["spec"] != nil {
+		meta["generation"] = float64(1)
+	}
 	if r.URL.Query().Get("dryRun") == "" {
 		f.objects[id] = s
 	}
@@ -276,7 +279,11 @@ func (f *fake) store(r *http.Request, s *stored, next object, owner string, valu
 	maps.Copy(s.owners[owner], set(values))
 	if !same(s.body, next) {
 		f.version++
-		next["metadata"].(object)["resourceVersion"] = strconv.Itoa(f.version)
+		meta := next["metadata"].(object)
+		meta["resourceVersion"] = strconv.Itoa(f.version)
+		if n, ok := meta["generation"].(float64); ok && !same(s.body["spec"], next["spec"]) {
+			meta["generation"] = n + 1
+		}
 		s.body = next
 	}
 	return 200, clone(s.body)

@@ -288,6 +288,47 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// TestUndoOfCreate: the reversal of a create does not delete an object that somebody has changed since; a write of its
+// status is no change.
+func TestUndoOfCreate(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	k := c.connector(nil)
+	undo := func(call connector.Call, since func()) error {
+		t.Helper()
+		res, err := k.Execute(t.Context(), call)
+		connectortest.Must(t, err)
+		since()
+		undo := connectortest.Call(res.Reversal.Operation, call.Target.EntityType, call.Target.EntityRef,
+			res.Reversal.CurrentState, res.Reversal.ProposedChange)
+		undo.Target, undo.IdempotencyKey = res.Reversal.Target, "act_2:1"
+		connectortest.Must(t, k.Validate(undo))
+		_, err = k.Execute(t.Context(), undo)
+		return err
+	}
+	config := "/api/v1/namespaces/" + c.namespace + "/configmaps/settings"
+	wantFailure(t, undo(c.create(settings), func() { c.do("MERGE", config, "kubectl", `{"data":{"added":"1"}}`) }),
+		connector.Terminal, "target_changed")
+
+	deployment := func(name string) connector.Call {
+		labels := object{"app": "b"}
+		call := c.call("create", gatehouse.MustJSON(object{"spec": object{
+			"replicas": 1, "selector": object{"matchLabels": labels}, "template": object{
+				"metadata": object{"labels": labels}, "spec": object{"containers": []object{{"name": "app", "image": "nginx:1"}}},
+			},
+		}}), "")
+		call.Target.EntityRef = c.namespace + "/" + name
+		call.IdempotencyKey = name
+		return call
+	}
+	merge := func(name, change string) func() {
+		return func() { c.do("MERGE", c.deployments()+"/"+name, "kubectl", change) }
+	}
+	wantFailure(t, undo(deployment("paused"), merge("paused", `{"spec":{"paused":true}}`)),
+		connector.Terminal, "target_changed")
+	connectortest.Must(t, undo(deployment("rolled"), merge("rolled", `{"metadata":{"annotations":{"revision":"1"}}}`)))
+}
+
 // TestCreateRace: two replicas create with one key, and one object results.
 func TestCreateRace(t *testing.T) {
 	t.Parallel()

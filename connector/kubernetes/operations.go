@@ -95,7 +95,7 @@ func (c *Connector) levels(resource, operation string) connector.Levels {
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	l := c.levels(call.Target.EntityType, call.Operation)
 	if call.Operation == opDelete && slices.Contains(holders, call.Target.EntityType) && len(call.Target.EntityRefs) == 0 {
-		return l.Of(gatehouse.L5, call.ProposedChange) // all that it holds goes with it
+		return l.Of(gatehouse.L5, call.ProposedChange) // what the object contains is deleted too
 	}
 	return c.Operations.Floor(call, l)
 }

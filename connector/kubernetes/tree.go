@@ -59,7 +59,7 @@ func differs(path string, approved, shown gatehouse.JSON) []string {
 	}
 	if approved.IsObject() && (shown.IsObject() || isEmpty(shown)) {
 		var out []string
-		members, _ := approved.Fields() // a missing object has the members that are null
+		members, _ := approved.Fields() // in a missing object, each member counts as null
 		for _, m := range members {
 			out = append(out, differs(path+"."+m.Name, m.Value, get(shown, m.Name))...)
 		}
@@ -121,7 +121,7 @@ func outside(path string, change, was, will gatehouse.JSON) []string {
 			name := rest.Text(e, "name")
 			now, there := after[name]
 			if !there && change != "" {
-				continue // a list in the change has no element that is not in it
+				continue // a list in the change is complete: other elements are removed as approved
 			}
 			out = append(out, outside(path+"["+name+"]", approved[name], e, orNull(now))...)
 		}

@@ -172,7 +172,7 @@ func (c *Connector) pages(
 }
 
 // verdict is the failure of a bulk update, nil if all lines are applied as approved. failure is that
-// of the last request. Whatever is applied makes it ambiguous, because an action fails as a whole.
+// of the last request. An applied line makes a failure ambiguous, because an action fails as a whole.
 func (b *batch) verdict(failure *connector.Error) *connector.Error {
 	var open, applied, fresh int
 	var wrong []*line

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// maxRefs limits the records that one request reads, because they stand in its address.
+// maxRefs limits the records that one request reads, because their ids are part of its URL.
 const maxRefs = 50
 
 // maxDifferences limits the differing records that a check shows.
@@ -61,7 +61,7 @@ func eachRecord(at string, object gatehouse.JSON, refs []string, v *gatehouse.Vi
 }
 
 // readRecords reads the records of a bulk update in their order, nil for one that does not exist.
-// There are fewer than refs if the time was over.
+// There are fewer than refs if the time ran out.
 func (c *Connector) readRecords(ctx context.Context, e *entity, refs []string) ([]*record, *connector.Error) {
 	var out []*record
 	_, failure := c.pages(ctx, len(refs), func(offset int, within string) *rest.Request {
@@ -121,7 +121,7 @@ func (c *Connector) readBulkState(ctx context.Context, e *entity, call connector
 	}
 	if len(records) < len(call.Target.EntityRefs) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Transient, Code: "timeout", Detail: "the time was over before all records were read",
+			Kind: connector.Transient, Code: "timeout", Detail: "the time ran out before all records were read",
 		}
 	}
 	out := connector.Snapshot{Matches: true}

@@ -24,7 +24,7 @@ type Config struct {
 	Auth Auth `yaml:"auth" form:"first"`
 	// RESTlet is the script that makes changes, instead of the record service.
 	RESTlet *RESTlet `yaml:"restlet" form:"first"`
-	// Timeout limits one request in total; 1m by default.
+	// Timeout limits a call with its reads before and after; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Entities are the entity types that actions can name. Those of the canonical field map start with
 	// its definition.
@@ -45,10 +45,10 @@ type Auth struct {
 type OAuth2 struct {
 	// ClientID is the integration record's client id.
 	ClientID string `yaml:"client_id"`
-	// CertificateID is what NetSuite shows beside the mapped certificate.
+	// CertificateID is the id that NetSuite shows beside the mapped certificate.
 	CertificateID string `yaml:"certificate_id"`
-	// PrivateKey is the secret with its private key, as PEM: RSA-3072, RSA-4096, P-256, P-384 or
-	// P-521.
+	// PrivateKey is the secret with the certificate's private key, as PEM: RSA-3072, RSA-4096, P-256,
+	// P-384 or P-521.
 	PrivateKey connector.Secret `yaml:"private_key"`
 }
 
@@ -72,14 +72,15 @@ type RESTlet struct {
 	Deploy string `yaml:"deploy"`
 	// Protocol is that of the RESTlet: plain (the default), or gatehouse for this project's.
 	Protocol string `yaml:"protocol"`
-	// Reads, set to rest, compares records by the record service around a plain RESTlet's changes.
+	// Reads selects how a record is read, to compare it before and after a plain RESTlet's change:
+	// rest for the record service; not at all by default.
 	Reads string `yaml:"reads"`
 }
 
 // Operation configures create, update or bulk_update.
 type Operation struct {
-	// Via is rest or restlet; restlet by default, if there is one, but rest where only rest makes a
-	// create idempotent.
+	// Via is rest or restlet; by default restlet if there is one, except that a create uses rest
+	// instead of a plain RESTlet, which does not make it idempotent.
 	Via string `yaml:"via"`
 	// Floor is the minimum level; 4 by default for create, 5 for bulk_update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
@@ -113,7 +114,8 @@ type Line struct {
 type Field struct {
 	// Field is the field's id in scripts, such as creditlimit.
 	Field string `yaml:"field" form:"first"`
-	// REST is its name in the record service, such as creditLimit; by default the same.
+	// REST is the field's name in the record service, such as creditLimit; by default its id in
+	// scripts.
 	REST string `yaml:"rest"`
 	// Type is text, integer, decimal, money, boolean, date, reference, choice or
 	// lines; text by default.
@@ -126,7 +128,7 @@ type Field struct {
 	MaxLength int `yaml:"max_length"`
 	// Values maps the values of a choice to NetSuite's.
 	Values map[string]string `yaml:"values"`
-	// Required fields must be in a create.
+	// Required is true if a create must have the field.
 	Required bool `yaml:"required" form:"first"`
 	// Level is the level of an update of this field.
 	Level gatehouse.RiskLevel `yaml:"level" form:"first"`

@@ -18,7 +18,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// defaultTimeout limits one request when the configuration has no timeout.
+// defaultTimeout limits a call when the configuration has no timeout.
 const defaultTimeout = time.Minute
 
 // Connector changes records of one NetSuite account.
@@ -29,11 +29,12 @@ type Connector struct {
 	restURL     *url.URL
 	restletsURL *url.URL
 	client      *http.Client
+	hold        rest.Hold
 	oauth2      *oauth2
 	tba         *rest.OAuth1
 	timeout     time.Duration
-	// records serialises this process's changes to one record through the record service, which
-	// needs two requests to compare and write.
+	// records serialises this process's updates of class C to one record, which take several
+	// requests to compare and write.
 	records rest.Keyed
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// Execute implements [connector.Connector]. It writes at most once. An update of class C reads the
-// record before and after the write.
+// Execute implements [connector.Connector]. It writes each record at most once. An update of class C
+// reads the record before and after the write, if the record can be read.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	e, v := c.look(call)
 	if len(v) > 0 {
@@ -45,14 +45,14 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	unlock := c.records.Lock(ctx, e.Record+"/"+id)
 	if unlock == nil {
 		return connector.Result{}, rest.NotSent("timeout",
-			"the time was over while another change of the record was under way")
+			"the time ran out while another change of the record was under way")
 	}
 	defer unlock()
 	var before *record
 	if c.readerOf(e) != readsNothing {
 		var failure *connector.Error
 		if before, failure = c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e)); failure != nil {
-			failure.Kind = connector.NotSent // the change has not been
+			failure.Kind = connector.NotSent // the change was not sent
 			return connector.Result{}, failure
 		}
 		if state := e.differences(before, call); !state.Matches {

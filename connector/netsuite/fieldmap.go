@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,9 +62,12 @@ func resolve(configured map[string]Entity) (map[string]Entity, error) {
 			fields = make(map[string]Field, len(e.Fields))
 		}
 		maps.Copy(fields, e.Fields)
-		// A field with a level and nothing else keeps the map's definition.
+		// A field without NetSuite's id keeps the map's definition, except for its level.
 		for field, f := range e.Fields {
 			if b, ok := base.Fields[field]; ok && f.Field == "" {
+				if !reflect.DeepEqual(f, Field{Level: f.Level}) {
+					return nil, fmt.Errorf("entities.%s.fields.%s: has no field, so that it can only set the level", name, field)
+				}
 				b.Level = f.Level
 				fields[field] = b
 			}
@@ -108,8 +112,8 @@ func compileEntity(name string, e Entity, needsREST bool) (*entity, error) {
 	return out, out.compileSchemas(at)
 }
 
-// moneyFields lists the fields of type money. Of lines it is the field amount, because a rate
-// is part of it; of lines that balance, one side.
+// moneyFields lists the fields of type money. Of the fields of lines, it lists only amount, because
+// the amount includes the rate; of lines that balance, it lists one side.
 func (e *entity) moneyFields() (list []gatehouse.AmountField) {
 	for _, name := range slices.Sorted(maps.Keys(e.fields)) {
 		f, amount := e.fields[name], "amount"

@@ -402,6 +402,9 @@ func TestConfiguration(t *testing.T) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{ClientID: "x",
 				PrivateKey: connector.Secret{Secret: "NS_KEY"}}}
 		},
+		"fields.phone: has no field": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"phone": {Level: 4, Required: true}}}
+		},
 		"is not PEM": func(c *netsuite.Config) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{
 				ClientID: "x", CertificateID: "y", PrivateKey: connector.Secret{Secret: "NS_TOKEN"},

@@ -236,7 +236,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return e.snapshot(r, call), nil
 }
 
-// snapshot is the state of one record as a new proposal of the call would have it.
+// snapshot is the present state of one record, in the form that a new proposal of the call needs.
 func (e *entity) snapshot(r *record, call connector.Call) connector.Snapshot {
 	if r == nil {
 		return connector.Snapshot{Gone: true}

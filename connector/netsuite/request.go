@@ -25,7 +25,7 @@ type exchange struct {
 func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connector.Error) {
 	x := &exchange{request: r}
 	if ctx.Err() != nil {
-		return x, rest.NotSent("timeout", "the time was over before anything was sent")
+		return x, rest.NotSent("timeout", "the time ran out before anything was sent")
 	}
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "gatehouse")
@@ -39,7 +39,7 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 	} else {
 		c.tba.Sign(r)
 	}
-	a, err := rest.Send(ctx, c.client, r)
+	a, err := c.hold.Send(ctx, c.client, r)
 	if err != nil {
 		return x, rest.Unanswered(ctx, err)
 	}

@@ -37,7 +37,7 @@ func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 	if !ok {
 		name := call.Target.EntityType
 		if near, found := spelling.Near(name, maps.Keys(c.entities)); found {
-			v.Add("/target/entity_type", "%s", "is another spelling of "+gatehouse.Quote(near)+"; write it so")
+			v.Add("/target/entity_type", "%s", "is another spelling of "+gatehouse.Quote(near)+"; use that spelling")
 		} else {
 			v.Add("/target/entity_type", "%s", connector.UnknownEntity(name, maps.Keys(c.entities)))
 		}

@@ -34,7 +34,7 @@ func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return r, rest.NotSent("timeout", "the time was over before the record's last change was a second old")
+			return r, rest.NotSent("timeout", "the time ran out before the record's last change was a second old")
 		}
 	}
 	e := rest.NotSent("too_recent", "the record changes all the time, or says that it was changed in the future")
@@ -174,7 +174,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if failed != nil {
 		return connector.Inconclusive, connector.Result{}, failed
 	}
-	there := !gone // of a creation, by its key
+	there := !gone // for a create, the key identifies its record
 	switch call.Operation {
 	case opDelete:
 		there, now.id = deleted, ref

@@ -67,14 +67,14 @@ type Operation struct {
 const (
 	defaultVersion  = "v64.0"
 	defaultAudience = "https://login.salesforce.com"
-	leastVersion    = "v46.0" // from it on the answer to an upsert says whether it has created
+	leastVersion    = "v46.0" // from this version on, the answer to an upsert says whether a record was created
 )
 
 var (
 	versionForm  = regexp.MustCompile(`^v[4-9][0-9]\.0$`)
 	objectForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,79}$`)
 	keyFieldForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,76}__c$`)
-	clientForm   = regexp.MustCompile(`^[!-~]{8,512}$`)
+	clientForm   = regexp.MustCompile(`^[!-~]{8,}$`)
 	userForm     = regexp.MustCompile(`^[^\s]{3,80}$`)
 )
 

@@ -84,7 +84,8 @@ func fingerprint(cfg Config) string {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// Probe reads the permissions for each object, and whether its key field is unique.
+// Probe checks that the user can see each object, that the object's API name is spelled as in the
+// configuration, and that its key field is unique.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, name := range slices.Sorted(maps.Keys(c.objects)) {
 		a, failed := c.api.Ask(ctx, http.MethodGet, c.path(name), nil)

@@ -104,7 +104,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	c.Operations.Check(&v, call)
 	object, ref := call.Target.EntityType, call.Target.EntityRef
 	if near, ok := spelling.Near(object, maps.Keys(c.objects)); ok {
-		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))
+		v.Add("/target/entity_type", "is another spelling of %s; use that spelling", gatehouse.Quote(near))
 	} else if _, ok := c.objects[object]; !ok {
 		v.Add("/target/entity_type", "%s", connector.UnknownEntity(object, maps.Keys(c.objects)))
 	}
@@ -113,7 +113,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		folded := spelling.Fold(name)
 		switch near, isNear := spelling.Near(name, maps.Keys(c.objects[object].Fields)); {
 		case isNear:
-			v.Add("/proposed_change/"+name, "is another spelling of %s; write it so", gatehouse.Quote(near))
+			v.Add("/proposed_change/"+name, "is another spelling of %s; use that spelling", gatehouse.Quote(near))
 		case slices.Contains(written, folded):
 			v.Add("/proposed_change/"+name, "is set by Salesforce")
 		case key != "" && folded == spelling.Fold(key):

@@ -54,9 +54,15 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 }
 
 // refused explains a 403 from an instance with the business rule: a rule, an ACL or a data policy
-// refuses the write, or the record has another version.
+// refuses the write, or the record has another version or no longer exists.
 func (c *Connector) refused(ctx context.Context, call connector.Call, failed *connector.Error) *connector.Error {
-	if now, _, unread := c.read(ctx, call); unread == nil && now.version() != call.Target.Version {
+	now, gone, unread := c.read(ctx, call)
+	switch {
+	case unread != nil:
+	case gone:
+		failed.Code = string(gatehouse.CodeTargetChanged)
+		failed.Detail = "the record does not exist, or this user may not read it"
+	case now.version() != call.Target.Version:
 		failed.Code = string(gatehouse.CodeTargetChanged)
 		failed.Detail = fmt.Sprintf("the record has sys_mod_count %s, not %s", now.version(), call.Target.Version)
 	}
@@ -85,7 +91,7 @@ func notAsApproved(call connector.Call, before, after record) *connector.Error {
 		return nil
 	}
 	e := &connector.Error{
-		Code: "not_as_approved", Detail: "the record was changed, but " + strings.Join(wrong, "; "),
+		Code: "not_as_approved", Detail: "the record is not as approved: " + strings.Join(wrong, "; "),
 	}
 	if !done {
 		e.Kind, e.Detail = connector.Terminal, "the instance has dropped the change: "+strings.Join(wrong, "; ")
@@ -100,7 +106,7 @@ func clip(s string) string {
 	return gatehouse.Quote(s)
 }
 
-// undo restores the changed fields to the values that were read just before.
+// undo returns the change that restores the changed fields to the values that were read just before.
 func undo(call connector.Call, before, after record) *gatehouse.Reversal {
 	names := connector.Fields(call.ProposedChange)
 	rev := &gatehouse.Reversal{

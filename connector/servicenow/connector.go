@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/typed"
 )
 
-// defaultTimeout limits a request when the configuration has no timeout.
+// defaultTimeout limits a call when the configuration has no timeout.
 const defaultTimeout = 30 * time.Second
 
 // Connector changes records of one instance.
@@ -109,7 +109,7 @@ func (c *Connector) useOAuth(o *OAuth, secrets func(string) (string, error)) err
 	return nil
 }
 
-// Probe queries one record of each table, without any fields.
+// Probe queries one record of each table, with its sys_id only.
 func (c *Connector) Probe(ctx context.Context) error {
 	for _, table := range slices.Sorted(maps.Keys(c.tables)) {
 		query := url.Values{"sysparm_limit": {"1"}, "sysparm_fields": {"sys_id"}}

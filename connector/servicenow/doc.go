@@ -8,7 +8,8 @@
 // write, and business rules change values. So each operation
 //
 //  1. waits for this process's other calls for the same record;
-//  2. reads the record, and refuses a mismatch with the proposal;
+//  2. reads the record, and refuses a mismatch with the proposal; a creation searches
+//     for the record of an earlier call instead;
 //  3. writes, once;
 //  4. compares each approved field with the answer. A note does not appear in the
 //     answer, so it is searched for in the journal.

@@ -101,6 +101,29 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// TestRefusedAndGone: the instance refuses a conditional write with 403, and no longer shows the record.
+func TestRefusedAndGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	var refused atomic.Bool
+	trouble := func(r *http.Request) snowtest.Trouble {
+		switch {
+		case r.Method != http.MethodGet:
+			refused.Store(true)
+			return snowtest.Trouble{Status: http.StatusForbidden}
+		case refused.Load():
+			return snowtest.Trouble{Status: http.StatusNotFound}
+		}
+		return snowtest.Trouble{}
+	}
+	w.trouble.Store(&trouble)
+	_, err := w.connector(t, conditional).Execute(t.Context(), w.update())
+	wantFailure(t, err, connector.Terminal, "target_changed")
+	if e := failure(t, err); e != nil && !strings.Contains(e.Detail, "does not exist") {
+		t.Errorf("detail %q", e.Detail)
+	}
+}
+
 // TestHeld: after a 429 with Retry-After, nothing is sent until that time.
 func TestHeld(t *testing.T) {
 	t.Parallel()

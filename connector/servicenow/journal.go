@@ -49,7 +49,7 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 	}
 	return res, &connector.Error{
 		Code: "not_confirmed", Says: a.Text(a.JSON()),
-		Detail: "the journal does not show the note: it was dropped, or this user may not read sys_journal_field",
+		Detail: "the note was not found in the journal: it was dropped, or sys_journal_field could not be read",
 	}
 }
 

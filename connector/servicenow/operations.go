@@ -106,7 +106,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	c.Operations.Check(&v, call)
 	table, ref := call.Target.EntityType, call.Target.EntityRef
 	if near, ok := spelling.Near(table, maps.Keys(c.tables)); ok {
-		v.Add("/target/entity_type", "is another spelling of %s; write it so", gatehouse.Quote(near))
+		v.Add("/target/entity_type", "is another spelling of %s; use that spelling", gatehouse.Quote(near))
 	} else if _, ok := c.tables[table]; !ok {
 		v.Add("/target/entity_type", "%s", connector.UnknownEntity(table, maps.Keys(c.tables)))
 	}
@@ -124,7 +124,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	case call.Operation == opCreate && (call.Target.Version != "" || hasMembers(call.CurrentState)):
 		v.Add("/current_state", "does not apply to a record that does not exist yet")
 	}
-	// ServiceNow shows text between these tags as HTML.
+	// ServiceNow shows text between [code] and [/code] as HTML.
 	if text, ok := rest.TextOf(call.ProposedChange, "text"); ok && strings.Contains(strings.ToLower(text), "[code]") {
 		v.Add("/proposed_change/text", "has [code], which ServiceNow shows as HTML")
 	}

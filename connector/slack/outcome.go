@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// outcome is what an error proves that Slack documents for the methods used here, with status 200
-// and ok false. Unknown errors are ambiguous, as are internal_error and fatal_error: "it's possible
-// some aspect of the operation succeeded".
+// outcome classifies an error of an answer with status 200 and ok false, if Slack documents it for
+// the methods used here. Unknown errors are ambiguous, as are internal_error and fatal_error: "it's
+// possible some aspect of the operation succeeded".
 func outcome(code string) connector.Kind {
 	switch code {
 	case "ratelimited", "rate_limited", "team_added_to_org":

@@ -271,6 +271,14 @@ func TestBefore(t *testing.T) {
 			t.Errorf("%s: %v, %d calls", name, err, f.calls("chat.update"))
 		}
 	}
+	for before, now := range map[string]string{
+		"Done :tada:": "Done :x: :no_entry:", "at 10:30:00": "at 10:45:00",
+	} {
+		f := newFake(t)
+		_, err := newConnector(t, config(f)).Execute(t.Context(),
+			call("update", f.add(channel, now, "UGATE"), state(before), state("after")))
+		wantFailure(t, err, connector.Terminal, "target_changed")
+	}
 	f := newFake(t)
 	c := newConnector(t, config(f))
 	ref := f.add(channel, "before", "UOTHER")

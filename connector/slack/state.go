@@ -12,7 +12,7 @@ func compare(call connector.Call, m message, there bool) connector.State {
 	if !there {
 		return connector.State{Expected: call.CurrentState, Actual: "null"}
 	}
-	if want, _ := rest.TextOf(call.CurrentState, "text"); !sameText(want, m.text("text")) {
+	if want, _ := rest.TextOf(call.CurrentState, "text"); !unchanged(want, m.text("text")) {
 		return connector.State{Expected: textState(want), Actual: textState(m.text("text"))}
 	}
 	return connector.State{Matches: true}

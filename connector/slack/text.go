@@ -2,6 +2,7 @@ package slack
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -14,8 +15,9 @@ var (
 	entities  = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// plainText reduces a text to the part that is the same before and after Slack stores it: links by
-// their label, no entities, and no emoji.
+// plainText reduces a text to what is the same before and after Slack stores it. A link becomes its
+// address, or the address without the scheme if that is its label; another label is kept beside the
+// address. Entities are decoded, and emoji are removed.
 func plainText(s string) string {
 	s = linkForm.ReplaceAllStringFunc(s, func(link string) string {
 		m := linkForm.FindStringSubmatch(link)
@@ -34,11 +36,27 @@ func plainText(s string) string {
 	})
 	s = emojiName.ReplaceAllString(entities.Replace(s), "")
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0xff || r == 0x200d || r == 0xfe0f {
+		if isEmoji(r) {
 			return -1
 		}
 		return r
 	}, s))
 }
 
+// sameText reports whether a text and the form in which Slack has stored it are the same.
 func sameText(a, b string) bool { return plainText(a) == plainText(b) }
+
+// unchanged reports whether a message still has the text of a pre-image. A pre-image usually names emoji as Slack
+// stores them, so names such as :tada: are compared too. If the pre-image has an emoji character, the connector does
+// not know Slack's name for it, and compares the texts without emoji.
+func unchanged(before, now string) bool {
+	if strings.ContainsFunc(before, isEmoji) {
+		return sameText(before, now)
+	}
+	return sameText(before, now) &&
+		slices.Equal(emojiName.FindAllString(before, -1), emojiName.FindAllString(now, -1))
+}
+
+func isEmoji(r rune) bool {
+	return unicode.Is(unicode.So, r) || unicode.Is(unicode.Sk, r) && r > 0xff || r == 0x200d || r == 0xfe0f
+}

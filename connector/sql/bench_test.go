@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// BenchmarkUpdate is one approved update, from BEGIN to COMMIT.
+// BenchmarkUpdate measures one conditional update by the connector, from BEGIN to COMMIT.
 func BenchmarkUpdate(b *testing.B) {
 	for _, engine := range engines {
 		b.Run(engine, func(b *testing.B) {

@@ -19,9 +19,9 @@ type Connector struct {
 	cfg         Config
 	fingerprint string
 	db          *sql.DB // writes
-	reader      *sql.DB // the same pool, where the engine has no single writer
+	reader      *sql.DB // reads; the same pool as db, except for SQLite
 	dialect     dialect
-	file        string // of SQLite, for people; "" for a server
+	file        string // the path of an SQLite file, for error texts; "" for a server
 
 	mu     sync.Mutex
 	tables map[string]*table // by entity type
@@ -96,9 +96,9 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	return c, nil
 }
 
-// fingerprint hashes the definition, with the address but without its password. The levels and
-// previews are left out, because they affect approval and not the statement: an action keeps the
-// level of its proposal.
+// fingerprint hashes the definition, with the address but without its password. The levels,
+// previews and amounts are left out, because they affect approval and not the statement: an action
+// keeps the level of its proposal.
 func fingerprint(address string, cfg Config) string {
 	entities := make(map[string]Entity, len(cfg.Entities))
 	for name, e := range cfg.Entities {
@@ -120,8 +120,8 @@ func (c *Connector) Close() error {
 	return err
 }
 
-// Probe implements [connector.Prober]: the target can be reached, and every
-// configured table is there with its columns. The table of records may come later.
+// Probe implements [connector.Prober]: the target can be reached, and every configured table exists with its
+// columns. The idempotency table need not exist yet.
 func (c *Connector) Probe(ctx context.Context) error {
 	for entity := range c.cfg.Entities {
 		if _, err := c.table(ctx, entity, true); err != nil {
@@ -159,7 +159,7 @@ func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
 	out := gatehouse.Declared{Amounts: entity.Amounts}
 	op, many, _ := splitOperation(call.Operation)
 	if op == opDelete && (many || len(call.Target.EntityRefs) > 0) && entity.KeyFrom == keyFromDatabase {
-		out.Undo = connector.NoUndo("the database makes the keys, and several rows at a time do not get theirs back")
+		out.Undo = connector.NoUndo("the database makes the keys: rows that were deleted together cannot get their keys back")
 	}
 	if len(call.Target.EntityRefs) > maxBulkReversal {
 		out.Undo = connector.NoUndo("the values before are kept for at most 1,000 rows")

@@ -16,6 +16,8 @@ import (
 type dialect interface {
 	// columns reads the catalogue; empty when the table does not exist.
 	columns(ctx context.Context, q querier, table string) ([]column, error)
+	// cascades reports whether a foreign key refers to the table with ON DELETE CASCADE, SET NULL or SET DEFAULT.
+	cascades(ctx context.Context, q querier, table string) (bool, error)
 	// quote quotes a table's or column's name, which identifierForm has accepted or the
 	// database's own catalogue has.
 	quote(name string) string
@@ -35,43 +37,42 @@ type dialect interface {
 	// now is the SQL expression for the current time.
 	now() string
 
-	// unlessExists ends an INSERT of a record that does nothing when there is one. If it is empty,
-	// the INSERT fails instead, and the transaction continues.
+	// unlessExists is the end of an INSERT that inserts no record if the record exists. If it is
+	// empty, the INSERT fails instead, and the transaction continues.
 	unlessExists() string
 	// recordKey is the parameter of a record's tenant or idempotency key.
 	recordKey(s string) any
 	// execute carries out an INSERT, UPDATE or DELETE and counts its rows.
 	execute(ctx context.Context, conn *sql.Conn, s *statement) (rows int64, err error)
 	// insertReturning carries out an INSERT of one row and reads the key that the database made, in
-	// the form of read. The error is sql.ErrNoRows if no row was inserted.
+	// the form of read. If no row was inserted, an engine with RETURNING returns sql.ErrNoRows.
 	insertReturning(ctx context.Context, conn *sql.Conn, s *statement, key column) (raw any, err error)
 
-	// begin starts a transaction that no other can slip into.
+	// begin starts a transaction that may write.
 	begin(ctx context.Context, conn *sql.Conn) error
 	// commit commits. An error with rolledBack set proves that the transaction has no effect.
 	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
 	// rollback reports whether it is proven that the transaction has no effect.
 	rollback(ctx context.Context, conn *sql.Conn) bool
-	// ensureRecord makes the idempotency table unless it is there. Nothing else was done in the
-	// transaction yet.
+	// ensureRecord makes the idempotency table unless it exists. It comes first in the transaction.
 	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
 
 	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
 	rollsBackTriggers() bool
-	// previewSession are the statements that bound a session which is then thrown away; nil where
-	// nothing is previewed.
+	// previewSession are the statements that limit the session of a preview, which is closed
+	// afterwards; nil if there are no previews.
 	previewSession() []string
-	// checkDeferred is the statement that checks what COMMIT would check; "" for none.
-	checkDeferred() string
+	// runDeferred is the statement that does what triggers and constraints leave to COMMIT; "" for none.
+	runDeferred() string
 	// spendsNumber reports whether an insert that sets these columns takes a number from a
 	// sequence. A rollback does not return the number.
 	spendsNumber(ctx context.Context, q querier, table string, given func(column string) bool) (bool, error)
 
-	// classify interprets an error of a statement that has since been rolled back.
+	// classify interprets a statement's error. The kind assumes that the transaction is rolled back.
 	classify(err error) verdict
 }
 
-// plain is how the engines work that need nothing special.
+// plain implements what most engines have in common.
 type plain struct{}
 
 func (plain) recordKey(s string) any { return s }
@@ -111,7 +112,7 @@ func quoteTable(d dialect, name string) string {
 // caller's own time is over.
 const rollbackTimeout = 2 * time.Second
 
-// rollback asks a server for its confirmation. Without one, the connection is closed.
+// rollback waits for the server's confirmation. Without one, it closes the connection and returns false.
 func rollback(ctx context.Context, conn *sql.Conn) bool { return rollbackBy(ctx, conn, "ROLLBACK") }
 
 func rollbackBy(ctx context.Context, conn *sql.Conn, statement string) bool {

@@ -30,7 +30,7 @@ func serverURL(scheme, dsn string, parameters ...string) (*url.URL, url.Values, 
 	for name, values := range query {
 		if !slices.Contains(parameters, name) || len(values) != 1 || values[0] == "" {
 			last := len(parameters) - 1
-			return nil, nil, fmt.Errorf("%s: the parameters are %s and %s, each once",
+			return nil, nil, fmt.Errorf("%s: the parameters are %s and %s, each once at most and not empty",
 				scheme, strings.Join(parameters[:last], ", "), parameters[last])
 		}
 	}

@@ -102,7 +102,7 @@ func (c *Connector) unreachable(err error) *connector.Error {
 		}
 		return v.failure(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return fail(connector.NotSent, "timeout", "the time was over before the change was sent", err)
+		return fail(connector.NotSent, "timeout", "the time ran out before the change was sent", err)
 	}
 	detail := "the database cannot be reached"
 	var op *net.OpError
@@ -149,7 +149,7 @@ func (c *Connector) abandon(
 	case errors.As(cause, &duplicate):
 		return fail(connector.Terminal, "duplicate_key", duplicate.Error(), nil)
 	case ctx.Err() != nil:
-		return fail(connector.Transient, "timeout", "the time was over; the change was rolled back", cause)
+		return fail(connector.Transient, "timeout", "the time ran out; the change was rolled back", cause)
 	}
 	v := c.dialect.classify(cause)
 	if v.missing {
@@ -198,10 +198,7 @@ func (c *Connector) apply(
 	if err := p.guard(before); err != nil {
 		return res, false, err
 	}
-	if err := c.write(ctx, conn, p); err != nil {
-		return res, false, err
-	}
-	after, err := readRows(ctx, conn, c.dialect, p.table, p.refs, false)
+	after, err := c.carryOut(ctx, conn, p)
 	if err != nil {
 		return res, false, err
 	}
@@ -212,7 +209,23 @@ func (c *Connector) apply(
 	return res, false, c.complete(ctx, conn, call, res)
 }
 
-// lockRows reads and locks the rows of a plan, which a condition names first.
+// carryOut makes the change and reads the rows as COMMIT would leave them.
+func (c *Connector) carryOut(ctx context.Context, conn *sql.Conn, p *plan) (after map[string]row, err error) {
+	if err := c.write(ctx, conn, p); err != nil {
+		return nil, err
+	}
+	if s := c.dialect.runDeferred(); s != "" {
+		if _, err := conn.ExecContext(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	if after, err = readRows(ctx, conn, c.dialect, p.table, p.refs, false); err != nil {
+		return nil, err
+	}
+	return after, c.spell(ctx, conn, p, after)
+}
+
+// lockRows reads and locks the rows of a plan. For an update_where, it first finds them by the condition.
 func (c *Connector) lockRows(ctx context.Context, conn *sql.Conn, p *plan) (map[string]row, error) {
 	if p.where != nil {
 		var err error
@@ -253,7 +266,8 @@ func (p *plan) guard(rows map[string]row) error {
 	return nil
 }
 
-// existing is the code of an insert whose row is there: an upsert was proposed when there was none.
+// existing is the error code of an insert whose row exists. For an upsert, the row has appeared since
+// the proposal, so the code is target_changed.
 func (p *plan) existing() string {
 	if p.upsert {
 		return string(gatehouse.CodeTargetChanged)

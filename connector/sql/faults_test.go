@@ -216,7 +216,7 @@ func stopCaller(t *testing.T, engine string) {
 	tx, err := tg.db.Begin()
 	connectortest.Must(t, err)
 	key := `'default', '` + update.IdempotencyKey + `'`
-	if engine == "sqlserver" { // whose keys of records are bytes
+	if engine == "sqlserver" { // there the keys of records are bytes
 		key = `CAST('default' AS BLOB), CAST('` + update.IdempotencyKey + `' AS BLOB)`
 	}
 	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES (` + key + `, '` + string(update.Digest) +
@@ -276,8 +276,8 @@ func waitForLocks(t *testing.T, tg *target, want int) {
 	t.Fatal("nothing waits for a lock")
 }
 
-// pause is held while MariaDB's list of transactions is asked for, since it does not change for
-// who reads it more often than every 100 milliseconds.
+// pause is held while MariaDB's list of transactions is read. MariaDB does not refresh the list
+// for readers that ask more often than every 100 milliseconds.
 var pause sync.Mutex
 
 // waiting counts the sessions of this database that wait for a lock.
@@ -424,6 +424,29 @@ func TestRefusedAtCommit(t *testing.T) {
 		}
 		mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"1"}`)) // the connection still works
 	})
+}
+
+// TestDeferredTriggers: what PostgreSQL's triggers do at COMMIT is verified, too.
+func TestDeferredTriggers(t *testing.T) {
+	t.Parallel()
+	tg, c := newShop(t, "postgres")
+	tg.exec(t, `
+CREATE FUNCTION promote() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  UPDATE items SET price = '99.00' WHERE sku = new.sku AND price = '20.00';
+  UPDATE items SET note = 'seen' WHERE sku = new.sku AND note IS NULL;
+  RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER late AFTER UPDATE ON items DEFERRABLE INITIALLY DEFERRED
+  FOR EACH ROW EXECUTE FUNCTION promote();`)
+	before := tg.dump(t)
+	_, err := c.Execute(t.Context(), call("update", "SKU-1042", "7", "", `{"price":"20.00"}`))
+	wantFailure(t, err, connector.Terminal, "not_as_approved")
+	if got := tg.dump(t); got != before {
+		t.Errorf("refused, and changed to %s", got)
+	}
+	mustExecute(t, c, call("update", "SKU-1042", "7", "", `{"price":"12.50"}`))
+	if got := tg.one(t, `SELECT price || ' ' || note FROM items WHERE sku = 'SKU-1042'`); got != "12.50 seen" {
+		t.Errorf("holds %s", got)
+	}
 }
 
 // TestDeadlock makes the connector's transaction the victim of a deadlock.

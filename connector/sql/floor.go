@@ -71,8 +71,8 @@ func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
 	return connector.UndeclaredFloor(op, false, false)
 }
 
-// whereFloor is the floor of an update_where: at least that of an update, and of 4 above the
-// declared number of rows.
+// whereFloor is the floor of an update_where: at least that of an update of these columns, and at least L4
+// if it may change more rows than declared.
 func (c *Config) whereFloor(entity string, change gatehouse.JSON) gatehouse.RiskLevel {
 	o, ok := c.Entities[entity].Operations[opUpdateWhere]
 	if !ok {
@@ -112,7 +112,7 @@ func checkOperations(at string, operations map[string]Operation) error {
 		_, _, ok := splitOperation(name)
 		switch {
 		case name == opUpsert:
-			return fmt.Errorf("%s.%s: has the floor of the insert or update that it is", at, name)
+			return fmt.Errorf("%s.%s: cannot be declared: an upsert has the floor of its insert or update", at, name)
 		case !ok:
 			return fmt.Errorf("%s.%s: must be insert, update or delete, one of them with bulk_ before it, or update_where",
 				at, name)

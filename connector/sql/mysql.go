@@ -99,6 +99,7 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 				"its record in one transaction", table, engine)}
 		}
 		c.kind = mysqlKind(dataType)
+		c.hexadecimal = c.kind == kindBinary
 		long = long || dataType == "longtext"
 		columns = append(columns, c)
 	}
@@ -106,6 +107,18 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 		return columns, err
 	}
 	return columns, markMariaJSON(ctx, q, table, columns)
+}
+
+func (mysqlDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
+	schema, name, two := strings.Cut(table, ".")
+	if !two {
+		schema, name = "", table
+	}
+	err = queryOne(ctx, q, `
+SELECT EXISTS (SELECT 1 FROM information_schema.referential_constraints t
+  WHERE t.unique_constraint_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.referenced_table_name = ?
+  AND t.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, []any{schema, name}, &found)
+	return found, err
 }
 
 // mysqlTable is the condition that finds a table in the catalogue.
@@ -284,7 +297,7 @@ func (mysqlDialect) begin(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// commit takes one error only as a rollback: a deadlock, by which a cluster (Galera) says that it
+// commit treats only one error as a rollback: a deadlock, by which a cluster (Galera) reports that it
 // could not certify the transaction. After any other error, the commit may have taken effect.
 func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error) {
 	_, err = conn.ExecContext(ctx, "COMMIT")
@@ -380,8 +393,7 @@ func (mysqlDialect) classify(err error) verdict {
 	return v
 }
 
-// mysqlMessage leaves the values of a violated key out: the key can have columns that are not to
-// be seen.
+// mysqlMessage leaves the values of a violated key out: the key can have columns that must not be shown.
 func mysqlMessage(e *mysql.MySQLError) string {
 	if e.Number != 1062 && e.Number != 1586 {
 		return e.Message

@@ -49,7 +49,7 @@ func parseMySQL(dsn, password string) (*mysql.Config, error) {
 		return nil, fmt.Errorf("mysql: %w", err)
 	}
 	cfg.Timeout = 10 * time.Second
-	// An update that sets what a column already holds has found its row.
+	// Count the rows that an UPDATE finds, even if it sets the values that they already have.
 	cfg.ClientFoundRows = true
 	cfg.Collation = "utf8mb4_bin"
 	cfg.ConnectionAttributes = "program_name:gatehouse"

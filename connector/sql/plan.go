@@ -18,7 +18,7 @@ import (
 type plan struct {
 	op         string // insert, update or delete
 	bulk       bool
-	upsert     bool // op is the insert or the update that an upsert is
+	upsert     bool // the call is an upsert, which op makes an insert or an update
 	makesKey   bool // the database makes the key of the inserted row
 	where      *selection
 	entityType string
@@ -30,6 +30,14 @@ type plan struct {
 	// common is one change for all keys, change is one for each key.
 	common []gatehouse.Member
 	change map[string][]gatehouse.Member
+	// spelled holds approved values as the database writes them; see spell.
+	spelled map[approved]gatehouse.JSON
+}
+
+// approved is a value that a change gives to a column.
+type approved struct {
+	column int
+	value  gatehouse.JSON
 }
 
 // changeOf returns the change for one key.
@@ -44,7 +52,7 @@ func (p *plan) changeOf(ref string) []gatehouse.Member {
 const validateTimeout = 2 * time.Second
 
 // Validate implements [connector.Validator]. It reads the target's catalogue on first use, and
-// again when a column seems to be missing. While the target is unreachable, it checks what needs no
+// again before it refuses a call. While the target is unreachable, it checks what needs no
 // catalogue.
 func (c *Connector) Validate(call connector.Call) error {
 	ctx, cancel := context.WithTimeout(context.Background(), validateTimeout)
@@ -129,7 +137,7 @@ func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity 
 	case p.makesKey && p.bulk:
 		v.Add("/operation", "inserts one row at a time here: the database makes the keys of %s", p.entityType)
 	case p.upsert && p.bulk:
-		v.Add("/target/entity_refs", "an upsert is of one row; give entity_ref")
+		v.Add("/target/entity_refs", "an upsert changes one row; give entity_ref")
 	case !p.bulk:
 		p.refs = []string{call.Target.EntityRef}
 		if call.Target.EntityRef == "" {
@@ -317,7 +325,7 @@ func unknownEntity(cfg Config, name string) string {
 }
 
 func anotherSpelling(known string) string {
-	return "is another spelling of " + gatehouse.Quote(known) + "; write it so"
+	return "is another spelling of " + gatehouse.Quote(known) + "; use that spelling"
 }
 
 func (p *plan) checkChange(
@@ -344,9 +352,9 @@ func (p *plan) checkChange(
 			if p.makesKey {
 				v.Add(here, "is the key, which the database makes; leave it out")
 			} else if len(refs) != 1 || text(f.Value) != refs[0] {
-				v.Add(here, "is the key, which entity_ref gives and nothing changes")
+				v.Add(here, "is the key: it must equal entity_ref, and cannot change")
 			}
-			continue // what equals the key sets nothing
+			continue // the key is not a column to set
 		case entity.Version:
 			if p.op != opInsert {
 				v.Add(here, "is the version, which Gatehouse raises itself")
@@ -366,7 +374,8 @@ func (p *plan) checkChange(
 	}
 }
 
-// checkGuard refuses a change that overwrites a row without naming its previous state.
+// checkGuard refuses an update or a delete of one row that names neither the row's version nor a
+// pre-image. For several rows, the pre-images are optional.
 func (p *plan) checkGuard(v *gatehouse.Violations, entity Entity) {
 	if p.op == opInsert || p.bulk || p.version != "" || len(p.pre) > 0 {
 		return

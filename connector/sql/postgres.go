@@ -15,20 +15,17 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
-	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
 // postgresDialect supports PostgreSQL 14 or later.
 type postgresDialect struct{ plain }
 
 func openPostgres(dsn, password string) (address string, db *sql.DB, err error) {
-	if err := pgurl.Check(dsn); err != nil {
-		return "", nil, fmt.Errorf("postgres: %w", err)
-	}
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := postgresConfig(dsn)
 	if err != nil {
-		return "", nil, fmt.Errorf("postgres: %w", err)
+		return "", nil, err
 	}
+	address = postgresAddress(cfg)
 	if password != "" {
 		cfg.Password = password
 	}
@@ -47,18 +44,18 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 	db.SetMaxOpenConns(8)
 	db.SetMaxIdleConns(4)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	address = fmt.Sprintf("postgres:%s@%s:%d/%s", cfg.User, cfg.Host, cfg.Port, cfg.Database)
 	return address, db, nil
 }
 
 func (d postgresDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
 	rows, err := q.QueryContext(ctx, `
-SELECT a.attname, coalesce(b.typname, t.typname), coalesce(b.typcategory, t.typcategory)::text,
-       format_type(a.atttypid, a.atttypmod), a.attnotnull,
-       a.attgenerated <> '' OR a.attidentity = 'a', a.atthasdef OR a.attidentity <> ''
+SELECT a.attname, b.typname, b.typcategory::text, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+       a.attgenerated <> '' OR a.attidentity = 'a', a.atthasdef OR a.attidentity <> '',
+       format_type(b.oid, -1), CASE WHEN e.typtype = 'e' THEN 'enum' ELSE coalesce(e.typname, b.typname) END
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_type b ON b.oid = t.typbasetype
+JOIN pg_type b ON b.oid = CASE t.typbasetype WHEN 0 THEN t.oid ELSE t.typbasetype END
+LEFT JOIN pg_type e ON e.oid = b.typelem AND b.typcategory = 'A'
 WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum`, quoteTable(d, table))
 	if err != nil {
@@ -68,14 +65,37 @@ ORDER BY a.attnum`, quoteTable(d, table))
 	var columns []column
 	for rows.Next() {
 		var c column
-		var typname, category string
-		if err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.generated, &c.filled); err != nil {
+		var typname, category, unlimited, element string
+		err := rows.Scan(&c.name, &typname, &category, &c.decl, &c.notNull, &c.generated, &c.filled, &unlimited, &element)
+		if err != nil {
 			return nil, err
 		}
-		c.kind = kindOf(typname, category)
+		c.kind, c.hexadecimal = kindOf(typname, category), typname == "uuid" || typname == "bytea"
+		if c.kind == kindOther {
+			c.spelled = postgresSpelled(unlimited, element)
+		}
 		columns = append(columns, c)
 	}
 	return columns, rows.Err()
+}
+
+// cascades also looks at the tables of a view, and at partitions.
+func (d postgresDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
+	err = queryOne(ctx, q, `
+WITH RECURSIVE deleted (id) AS (
+  SELECT to_regclass($1)::oid
+  UNION
+  SELECT part.id FROM deleted, LATERAL (
+    SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = deleted.id
+    UNION ALL
+    SELECT u.refobjid FROM pg_rewrite w
+    JOIN pg_depend u ON u.classid = 'pg_rewrite'::regclass AND u.objid = w.oid AND u.refclassid = 'pg_class'::regclass
+    WHERE w.ev_class = deleted.id
+  ) part (id)
+)
+SELECT EXISTS (SELECT FROM pg_constraint c JOIN deleted ON deleted.id = c.confrelid
+  WHERE c.contype = 'f' AND c.confdeltype IN ('c', 'n', 'd'))`, []any{quoteTable(d, table)}, &found)
+	return found, err
 }
 
 func kindOf(typname, category string) kind {
@@ -95,6 +115,25 @@ func kindOf(typname, category string) kind {
 		return kindText
 	}
 	return kindOther
+}
+
+// postgresSpelled is the expression of column.spelled. The type is named without limits, such as the scale of
+// numeric(10,2)[], so that what a limit rounds off is in its text.
+func postgresSpelled(unlimited, element string) string {
+	switch element {
+	case "uuid", "bytea", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "enum", "bool", "int2", "int4", "int8",
+		"numeric", "text", "varchar", "bpchar", "int4range", "int8range", "numrange", "int4multirange", "int8multirange",
+		"nummultirange":
+		return "$1::" + unlimited + "::text"
+	case "interval": // reading a fraction can round it
+		return "CASE WHEN strpos($1::text, '.') = 0 THEN $1::text::" + unlimited + "::text END"
+	case "money":
+		if unlimited == "money" {
+			return `CASE WHEN $1::text ~ '^-?[0-9]+([.][0-9]+)?$' THEN
+  CASE WHEN $1::text::numeric = $1::text::numeric::money::numeric THEN $1::text::numeric::money::text END END`
+		}
+	}
+	return ""
 }
 
 func (postgresDialect) quote(name string) string { return quoteStandard(name) }
@@ -167,8 +206,8 @@ func (postgresDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack b
 	})
 	var e *pgconn.PgError
 	if errors.As(err, &e) {
-		// An error with severity FATAL or class 57 can arrive while the commit is in progress; any
-		// other error ends the transaction itself.
+		// An error with severity FATAL, or of class 57 or 08, can arrive while the commit is in
+		// progress; any other error ends the transaction itself.
 		rolledBack = e.Severity == "ERROR" && !strings.HasPrefix(e.Code, "57") && !strings.HasPrefix(e.Code, "08")
 	}
 	if err != nil && !rolledBack {

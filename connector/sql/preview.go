@@ -104,15 +104,7 @@ func (c *Connector) try(ctx context.Context, conn *sql.Conn, p *plan) (out gateh
 	if err := p.guard(before); err != nil {
 		return out, err
 	}
-	if err := c.write(ctx, conn, p); err != nil {
-		return out, err
-	}
-	if s := c.dialect.checkDeferred(); s != "" {
-		if _, err := conn.ExecContext(ctx, s); err != nil {
-			return out, err
-		}
-	}
-	after, err := readRows(ctx, conn, c.dialect, p.table, p.refs, false)
+	after, err := c.carryOut(ctx, conn, p)
 	if err != nil {
 		return out, err
 	}
@@ -154,7 +146,7 @@ func (p *plan) previewed(ref string, before, after row) []gatehouse.PreviewChang
 		switch {
 		case i == p.table.key || !named && i == p.table.version:
 			continue
-		case named && col.kind != kindOther && !col.equal(want, after[i].json):
+		case named && !p.asApproved(i, want, after[i].json):
 			c.How, c.Proposed = gatehouse.PreviewDiffers, want
 		case before == nil && isNull(c.After) || c.Before.Equal(c.After):
 			continue
@@ -174,7 +166,9 @@ func (p *plan) irreversible(before, after map[string]row) string {
 	case len(p.refs) > maxBulkReversal:
 		return "it changes more than 1,000 rows"
 	case p.keyLost():
-		return "the database makes the keys, and the rows would not get theirs back"
+		return "the database makes the keys, and the rows would not get their keys back"
+	case p.op == opDelete && p.table.cascades:
+		return "rows that refer to a deleted one go or change with it, and are not restored"
 	case p.op == opDelete && p.table.hidden:
 		return "the table has columns that Gatehouse does not see, and cannot restore"
 	}
@@ -228,7 +222,7 @@ func (sqliteDialect) previewSession() []string {
 	return []string{"PRAGMA query_only = 0", "PRAGMA busy_timeout = 500"}
 }
 
-func (sqliteDialect) checkDeferred() string { return "" }
+func (sqliteDialect) runDeferred() string { return "" }
 
 func (sqliteDialect) spendsNumber(context.Context, querier, string, func(string) bool) (bool, error) {
 	return false, nil // AUTOINCREMENT stores its numbers in a table, which is rolled back
@@ -240,8 +234,8 @@ func (postgresDialect) previewSession() []string {
 	return []string{"SET lock_timeout = 500", "SET statement_timeout = 2000"}
 }
 
-// checkDeferred makes constraints fail that COMMIT would check.
-func (postgresDialect) checkDeferred() string { return "SET CONSTRAINTS ALL IMMEDIATE" }
+// runDeferred runs the triggers, and checks the constraints, that are left to COMMIT.
+func (postgresDialect) runDeferred() string { return "SET CONSTRAINTS ALL IMMEDIATE" }
 
 func (d postgresDialect) spendsNumber(
 	ctx context.Context, q querier, table string, given func(string) bool,
@@ -262,7 +256,7 @@ func (mysqlDialect) previewSession() []string {
 		"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1 /*M!100600 , max_statement_time = 2 */"}
 }
 
-func (mysqlDialect) checkDeferred() string { return "" } // InnoDB checks at once
+func (mysqlDialect) runDeferred() string { return "" } // InnoDB checks at once
 
 // spendsNumber is true for any table with AUTO_INCREMENT: a given value moves its counter too.
 func (mysqlDialect) spendsNumber(ctx context.Context, q querier, table string, given func(string) bool) (bool, error) {
@@ -282,7 +276,7 @@ func (sqlserverDialect) rollsBackTriggers() bool { return false }
 
 func (sqlserverDialect) previewSession() []string { return nil }
 
-func (sqlserverDialect) checkDeferred() string { return "" }
+func (sqlserverDialect) runDeferred() string { return "" }
 
 func (sqlserverDialect) spendsNumber(context.Context, querier, string, func(string) bool) (bool, error) {
 	return false, nil

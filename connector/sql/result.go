@@ -1,6 +1,7 @@
 package sqlconn
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
@@ -13,6 +14,40 @@ const maxReversal = 512 << 10
 
 // maxImage limits each image in a receipt, in bytes.
 const maxImage = 16 << 10
+
+// spell asks the database how it writes an approved value that differs from the text in the row. It asks only for
+// types whose values have several spellings, such as {1, 2} for {1,2}.
+func (c *Connector) spell(ctx context.Context, q querier, p *plan, after map[string]row) error {
+	p.spelled = make(map[approved]gatehouse.JSON)
+	for _, ref := range p.refs {
+		for _, f := range p.changeOf(ref) {
+			i := p.table.byName[f.Name]
+			col := p.table.columns[i]
+			_, asked := p.spelled[approved{i, f.Value}]
+			if after[ref] == nil || col.spelled == "" || asked || col.equal(f.Value, after[ref][i].json) {
+				continue
+			}
+			var written any
+			args := []any{c.dialect.bind(col, f.Value)}
+			if err := queryOne(ctx, q, "SELECT "+col.spelled, args, &written); err != nil {
+				return err
+			}
+			value, err := c.dialect.decode(col, written)
+			if err != nil {
+				return err
+			}
+			p.spelled[approved{i, f.Value}] = value.json
+		}
+	}
+	return nil
+}
+
+// asApproved reports whether a column holds the approved value, in the database's spelling or in the proposal's.
+func (p *plan) asApproved(column int, want, got gatehouse.JSON) bool {
+	col := p.table.columns[column]
+	written := p.spelled[approved{column, want}]
+	return col.equal(want, got) || !isNull(written) && col.equal(written, got)
+}
 
 // verify compares the written values with the approved ones.
 func (p *plan) verify(before, after map[string]row) error {
@@ -30,9 +65,7 @@ func (p *plan) verify(before, after map[string]row) error {
 		for _, f := range p.changeOf(ref) {
 			i := p.table.byName[f.Name]
 			col := p.table.columns[i]
-			// For types that this package cannot parse, the database accepts many spellings. It
-			// accepted the proposed one, so the value counts as equal.
-			if col.kind != kindOther && !col.equal(f.Value, r[i].json) {
+			if !p.asApproved(i, f.Value, r[i].json) {
 				return &refusal{"not_as_approved", fmt.Sprintf("column %s (%s) would hold %s instead of %s",
 					col.name, col.decl, clip(r[i].json), clip(f.Value))}
 			}
@@ -152,9 +185,10 @@ func (p *plan) image(r row, columns []int) gatehouse.JSON {
 }
 
 // reversal describes the change that reverses this one. It is nil if an overwritten value cannot be
-// restored from JSON, was not visible to the connector, or exceeds the limits.
+// restored from JSON, was not visible to the connector, or exceeds the limits, if a deleted row
+// cannot get its key back, or if other rows may have gone or changed with a deleted one.
 func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
-	if len(p.refs) > maxBulkReversal || p.keyLost() {
+	if len(p.refs) > maxBulkReversal || p.keyLost() || p.op == opDelete && p.table.cascades {
 		return nil
 	}
 	rev := &gatehouse.Reversal{Target: gatehouse.Target{EntityType: p.entityType}}

@@ -20,7 +20,7 @@ const (
 	kindBool
 	kindJSON
 	kindTime   // a point in time, with or without zone
-	kindOther  // whatever else PostgreSQL has; its own text form
+	kindOther  // other types of PostgreSQL and SQL Server, in the server's text form
 	kindBinary // MySQL's and SQL Server's bytes, as 0x and hexadecimal digits
 	// kindRowVersion is SQL Server's rowversion: bytes that the database raises itself
 	kindRowVersion
@@ -35,6 +35,11 @@ type column struct {
 	generated bool
 	identity  bool // the database numbers the rows, but an insert can set the number
 	filled    bool // the database gives a value where an insert gives none
+	// hexadecimal columns hold bytes or a uuid: the case of the digits has no meaning.
+	hexadecimal bool
+	// spelled is an SQL expression whose one parameter is a value: it yields the text that the database writes for
+	// the value, or NULL where writing would round the value. spelled is "" if each value has one spelling.
+	spelled string
 }
 
 // table is an entity's table, with the columns that proposals may see.
@@ -47,6 +52,8 @@ type table struct {
 	version int // -1 for none
 	extern  int
 	hidden  bool // there are columns that are not visible
+	// cascades is set if a foreign key removes or changes other rows with a deleted one.
+	cascades bool
 }
 
 // schemaError says that the configuration does not match the database.
@@ -78,6 +85,9 @@ func (c *Connector) table(ctx context.Context, entity string, fresh bool) (*tabl
 	}
 	t, err = newTable(c.dialect, e, columns)
 	if err != nil {
+		return nil, err
+	}
+	if t.cascades, err = c.dialect.cascades(ctx, c.reader, e.Table); err != nil {
 		return nil, err
 	}
 	c.mu.Lock()

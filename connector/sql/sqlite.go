@@ -66,7 +66,7 @@ FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
 		if err := rows.Scan(&c.name, &c.decl, &c.notNull, &hidden, &c.filled); err != nil {
 			return nil, err
 		}
-		if hidden == 1 { // a column of a virtual table
+		if hidden == 1 { // a hidden column of a virtual table
 			continue
 		}
 		c.generated = hidden == 2 || hidden == 3
@@ -77,6 +77,18 @@ FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
 		columns = append(columns, c)
 	}
 	return columns, rows.Err()
+}
+
+func (sqliteDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
+	schema, name, two := strings.Cut(table, ".")
+	if !two {
+		schema, name = "main", table
+	}
+	err = queryOne(ctx, q, `
+SELECT EXISTS (SELECT 1 FROM pragma_table_list l, pragma_foreign_key_list(l.name, l.schema) f
+  WHERE l.schema = ?1 COLLATE NOCASE AND f."table" = ?2 COLLATE NOCASE
+  AND f.on_delete IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, []any{schema, name}, &found)
+	return found, err
 }
 
 // affinity follows section 3.1 of SQLite's datatype3.html, and also recognises columns declared as
@@ -221,7 +233,7 @@ func (sqliteDialect) classify(err error) verdict {
 		answered: true}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
-		v.missing = true // so it says of names that it does not know, among others
+		v.missing = true // SQLite has this code for unknown names, among other errors
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		v.kind, v.code = connector.Transient, "busy"
 	case sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:

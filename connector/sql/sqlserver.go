@@ -71,10 +71,18 @@ func (d sqlserverDialect) columns(ctx context.Context, q querier, table string) 
 		}
 		c.kind, c.decl = sqlserverKind(dataType), sqlserverType(dataType, length, precision, scale)
 		c.notNull, c.filled = !nullable, c.identity
+		c.hexadecimal = c.kind == kindBinary || c.kind == kindRowVersion || dataType == "uniqueidentifier"
 		c.generated = c.generated || c.identity || c.kind == kindRowVersion
 		columns = append(columns, c)
 	}
 	return columns, rows.Err()
+}
+
+func (d sqlserverDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
+	err = queryOne(ctx, q, `
+SELECT CAST(IIF(EXISTS (SELECT 1 FROM sys.foreign_keys k WHERE k.referenced_object_id = OBJECT_ID(@p1)
+  AND k.delete_referential_action <> 0), 1, 0) AS bit)`, []any{quoteTable(d, table)}, &found)
+	return found, err
 }
 
 // lock locks the rows, and the key ranges of missing rows, until the end of the transaction. It

@@ -8,16 +8,19 @@ import (
 )
 
 // ReadsState is true for operations on existing rows: an update or a delete, of one row or of many,
-// and an upsert. Of an update_where only the number of rows is state, if the proposal names it.
+// and an upsert. It is true for an update_where if current_state names the number of rows, which is
+// then the state.
 func (c *Connector) ReadsState(call connector.Call) bool {
 	op, _, ok := splitOperation(call.Operation)
 	return ok && op != opInsert && (op != opUpdateWhere || !isNull(call.CurrentState))
 }
 
-// ReadState reads the rows of the call by their keys. It locks nothing.
+// ReadState reads the rows of the call by their keys; for an update_where, it counts the matching
+// rows. It locks nothing.
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, fail(connector.Terminal, "unsupported", "an insert has no row to read", nil)
+		return connector.Snapshot{}, fail(connector.Terminal, "unsupported",
+			"this operation has no state that can be read", nil)
 	}
 	p, cerr := c.prepare(ctx, call)
 	if cerr != nil {
@@ -35,7 +38,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	var states []gatehouse.Member
 	for _, ref := range p.refs {
 		r := rows[ref]
-		if r == nil && p.upsert { // it then inserts
+		if r == nil && p.upsert { // then the upsert inserts
 			return connector.Snapshot{Matches: p.op == opInsert}, nil
 		}
 		if r == nil {
@@ -61,8 +64,8 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	return out, nil
 }
 
-// described lists the columns of a row's pre-image and the columns that an update touches, except
-// those whose values have no exact JSON form.
+// described lists the columns of a row's pre-image, then the other columns that an update or upsert
+// sets. Of the latter it leaves out the version, and columns whose values have no exact JSON form.
 func (p *plan) described(ref string, r row) []int {
 	var columns []int
 	taken := make(map[int]bool)

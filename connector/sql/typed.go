@@ -10,8 +10,8 @@ import (
 
 var _ connector.Typed = (*Connector)(nil)
 
-// whereSchema is the schema of an update_where; its verbs are limits, and the schemas of a column's name and of
-// the columns to set.
+// whereSchema is the format of the schema of an update_where. Its verbs take limits, the schema of a column's
+// name, and that of the columns to set.
 const whereSchema = `{
 "type": "object", "required": ["where", "set", "max_rows"], "additionalProperties": false,
 "properties": {

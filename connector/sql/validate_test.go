@@ -193,11 +193,14 @@ func TestFingerprint(t *testing.T) {
 	connectortest.Fingerprint(t, sqlconn.New, base, nil, map[string]func(*sqlconn.Config){
 		"host":     at("postgres://app:one@db2.example/shop"),
 		"database": at("postgres://app:one@db.example/other"),
+		"schema":   at("postgres://app:one@db.example/shop?search_path=other"),
+		"standby":  at("postgres://app:one@db.example,db2.example/shop"),
 		"key":      of(sqlconn.Entity{Table: "items", Key: "id", Version: "version"}),
 		"key_from": of(sqlconn.Entity{Table: "items", Key: "sku", Version: "version", KeyFrom: "database"}),
 		"record":   func(c *sqlconn.Config) { c.IdempotencyTable = "elsewhere" },
 	}, map[string]func(*sqlconn.Config){
 		"password": at("postgres://app:two@db.example/shop"),
+		"sslmode":  at("postgres://app:one@db.example:5432/shop?sslmode=require&application_name=x"),
 		"tenants":  func(c *sqlconn.Config) { c.Tenants = []string{"acme"} },
 		"floor":    func(c *sqlconn.Config) { c.Operations = declared("insert", 4) },
 		"fields":   of(withFields(base().Entities["item"], connector.FieldLevels{"note": 1})),

@@ -75,7 +75,7 @@ func (c column) accepts(v gatehouse.JSON) string {
 }
 
 // equal compares a proposal's value with a column's value: numbers exactly by value; points in time
-// as such; JSON as JSON; everything else as text.
+// as such; JSON as JSON; hexadecimal digits in either case; everything else exactly as text.
 func (c column) equal(want, got gatehouse.JSON) bool {
 	if isNull(want) || isNull(got) {
 		return isNull(want) && isNull(got)
@@ -95,8 +95,14 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 		canonical, err := gatehouse.Canonicalize([]byte(gotText))
 		return gotIsText && err == nil && canonical == want
 	}
-	if c.kind == kindText && wantIsText && gotIsText {
+	if (c.kind == kindText || c.kind == kindAny) && wantIsText && gotIsText {
 		return wantText == gotText
+	}
+	if c.hexadecimal {
+		return strings.EqualFold(text(want), text(got))
+	}
+	if c.kind == kindOther {
+		return text(want) == text(got)
 	}
 	if c.kind == kindTime && wantIsText && gotIsText {
 		a, aok := parseTime(wantText)
@@ -107,13 +113,7 @@ func (c column) equal(want, got gatehouse.JSON) bool {
 	}
 	a, aok := decimal(want)
 	b, bok := decimal(got)
-	if aok && bok {
-		return a.Cmp(b) == 0
-	}
-	if (c.kind == kindOther || c.kind == kindBinary || c.kind == kindRowVersion) && wantIsText && gotIsText {
-		return strings.EqualFold(wantText, gotText)
-	}
-	return false
+	return aok && bok && a.Cmp(b) == 0
 }
 
 // truth maps the databases' spellings of a boolean to one word, "" for anything else.
@@ -134,8 +134,8 @@ func binary(s string) ([]byte, bool) {
 	return b, ok && err == nil
 }
 
-// parseTime reads RFC 3339 and the forms in which PostgreSQL writes and people
-// type points in time. Without a zone it is UTC, as the session's is.
+// parseTime reads a point in time as RFC 3339 defines it, as PostgreSQL writes it, or as people
+// type it. A time without a zone is in UTC, the zone of the connector's sessions.
 func parseTime(s string) (time.Time, bool) {
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",

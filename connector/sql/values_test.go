@@ -198,3 +198,141 @@ INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}',
 	_, err := c.Execute(t.Context(), call("update", "6F1F2A3E-0000-4000-8000-000000000001", "", `{"m":"sad"}`, `{"c":1}`))
 	wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
 }
+
+// TestPreImagesOfOtherTypes: a text matches only itself, except that hexadecimal digits match in either case.
+func TestPreImagesOfOtherTypes(t *testing.T) {
+	t.Parallel()
+	for engine, test := range map[string]struct {
+		schema  string
+		matches map[string]bool
+	}{
+		"postgres": {`
+CREATE TYPE mood AS ENUM ('sad', 'SAD');
+CREATE TABLE vals (id text PRIMARY KEY, v text, m mood, tags text[], x xml, bits bit(3), big oid, u uuid, by bytea);
+INSERT INTO vals VALUES
+  ('1', NULL, 'SAD', '{VIP,EU}', '<a>B</a>', '010', 5, '6f1f2a3e-0000-4000-8000-000000000001', '\x00ff');`,
+			map[string]bool{
+				`{"m":"SAD"}`:         true,
+				`{"m":"sad"}`:         false,
+				`{"tags":"{VIP,EU}"}`: true,
+				`{"tags":"{vip,eu}"}`: false,
+				`{"x":"<a>b</a>"}`:    false,
+				`{"bits":"010"}`:      true,
+				`{"bits":"10"}`:       false,
+				`{"bits":10}`:         false,
+				`{"big":5}`:           true,
+				`{"u":"6F1F2A3E-0000-4000-8000-000000000001"}`: true,
+				`{"by":"\\x00FF"}`: true,
+			}},
+		"sqlite": {`
+CREATE TABLE vals (id TEXT PRIMARY KEY, v TEXT, a, n);
+INSERT INTO vals VALUES ('1', NULL, '2.10', 2.5);`,
+			map[string]bool{`{"a":"2.10"}`: true, `{"a":"2.1"}`: false, `{"n":"2.50"}`: true},
+		},
+	} {
+		t.Run(engine, func(t *testing.T) {
+			t.Parallel()
+			tg := newTarget(t, engine, test.schema)
+			c := newConnector(t, valuesConfig(tg.dsn))
+			for state, matches := range test.matches {
+				update := call("update", "1", "", state, `{"v":"new"}`)
+				s, err := c.Check(t.Context(), update)
+				if err != nil || s.Matches != matches {
+					t.Errorf("%s: %+v, %v", state, s, err)
+				}
+				if !matches {
+					_, err := c.Execute(t.Context(), update)
+					wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
+				}
+			}
+		})
+	}
+}
+
+// TestPostgresSpellings: an approved value is applied in any spelling that loses nothing. One that is
+// rounded, or that a trigger alters, is rolled back, and the preview says so.
+func TestPostgresSpellings(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "postgres", `
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE DOMAIN price AS money;
+CREATE TABLE vals (
+  id text PRIMARY KEY, amount money, p price, d date, at time(0), iv interval(0), u uuid, net inet, by bytea, m mood,
+  x xml, tags text[], few numeric(10,2)[], floats float4[], moods mood[], span int4range, bits varbit, pt point
+);
+INSERT INTO vals (id) VALUES ('1'), ('altered');
+CREATE FUNCTION alter_row() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF new.amount IS NOT NULL THEN new.amount := '1.00'; END IF;
+  IF new.d IS NOT NULL THEN new.d := '2030-01-01'; END IF;
+  IF new.u IS NOT NULL THEN new.u := '00000000-0000-0000-0000-0000000000ff'; END IF;
+  IF new.m IS NOT NULL THEN new.m := 'sad'; END IF;
+  IF new.tags IS NOT NULL THEN new.tags := '{}'; END IF;
+  IF new.iv IS NOT NULL THEN new.iv := NULL; END IF;
+  RETURN new; END $$;
+CREATE TRIGGER t BEFORE UPDATE ON vals FOR EACH ROW WHEN (new.id = 'altered') EXECUTE FUNCTION alter_row();`)
+	c := newConnector(t, valuesConfig(tg.dsn))
+	for _, test := range []struct {
+		ref, change string
+		applied     bool
+	}{
+		{"1", `{"amount":"$12.50"}`, true},
+		{"1", `{"amount":"-1234.5"}`, true},
+		{"1", `{"amount":7}`, true},
+		{"1", `{"amount":"12.505"}`, false},
+		{"1", `{"amount":"$12.505"}`, false},
+		{"1", `{"p":"$3.00"}`, true},
+		{"1", `{"p":"3.005"}`, false},
+		{"1", `{"d":"2026-12-24"}`, true},
+		{"1", `{"d":"2026-12-24T23:00:00Z"}`, false}, // its hour would be lost
+		{"1", `{"at":"12:30:00"}`, true},
+		{"1", `{"at":"23:59:59.7"}`, false},
+		{"1", `{"iv":"90 minutes"}`, true},
+		{"1", `{"iv":"1.5 seconds"}`, false},
+		{"1", `{"iv":"01:30:00"}`, true},
+		{"1", `{"u":"{6F1F2A3E-0000-4000-8000-000000000001}"}`, true},
+		{"1", `{"net":"10.0.0.1/32"}`, true},
+		{"1", `{"by":"\\x00FF"}`, true},
+		{"1", `{"m":"happy"}`, true},
+		{"1", `{"x":"<a>B</a>"}`, true},
+		{"1", `{"tags":"{ vip, \"eu\" }"}`, true},
+		{"1", `{"few":"{1.50, 2}"}`, false}, // written as 2.00, which has another scale
+		{"1", `{"few":"{1.505}"}`, false},
+		{"1", `{"few":"{1.50,2.00}"}`, true},
+		{"1", `{"floats":"{16777217}"}`, false},
+		{"1", `{"floats":"{0.1,2}"}`, true},
+		{"1", `{"moods":"{sad, happy}"}`, true},
+		{"1", `{"span":"[1,3]"}`, true},
+		{"1", `{"bits":"010"}`, true},
+		{"1", `{"pt":"(1,2)"}`, true},
+		{"1", `{"amount":null,"d":null,"u":null}`, true},
+		{"altered", `{"amount":"$12.50"}`, false},
+		{"altered", `{"amount":"12.50"}`, false},
+		{"altered", `{"d":"2026-12-24"}`, false},
+		{"altered", `{"u":"6f1f2a3e-0000-4000-8000-000000000001"}`, false},
+		{"altered", `{"m":"happy"}`, false},
+		{"altered", `{"tags":"{ vip }"}`, false},
+		{"altered", `{"iv":"2 hours"}`, false},
+		{"altered", `{"iv":"1.5 seconds"}`, false},
+	} {
+		t.Run(test.ref+test.change, func(t *testing.T) {
+			before := tg.one(t, `SELECT vals::text FROM vals WHERE id = $1`, test.ref)
+			update := call("update", test.ref, "", `{"id":"`+test.ref+`"}`, test.change)
+			previewed, err := c.Preview(t.Context(), update) // whose two seconds may be over on a busy machine
+			if ok := previewed.Failure == nil && !previewed.Differs; err == nil && ok != test.applied {
+				t.Errorf("previewed as %+v", previewed)
+			}
+			_, err = c.Execute(t.Context(), update)
+			if test.applied {
+				connectortest.Must(t, err)
+				return
+			}
+			e := failure(t, err)
+			if e == nil || e.Kind != connector.Terminal || e.Code != "not_as_approved" && e.Code != "invalid_value" {
+				t.Errorf("got %v", e)
+			}
+			if got := tg.one(t, `SELECT vals::text FROM vals WHERE id = $1`, test.ref); got != before {
+				t.Errorf("changed to %s from %s", got, before)
+			}
+		})
+	}
+}

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// An update_where changes the rows that a condition names, up to a number that people approve. Its
+// An update_where changes the rows that match a condition, up to a number that people approve. Its
 // proposed_change is {"where": [{"column", "op", "value"}, …], "set": {…}, "max_rows": n}: a row must
 // fulfil all members of where. Its current_state can be {"rows": n}, the exact number that was seen.
 
@@ -41,7 +41,8 @@ type condition struct {
 	values     []gatehouse.JSON
 }
 
-// operators maps each operator to a function that reports whether it accepts a comparison's sign.
+// operators maps each operator to a function that reports whether it accepts a comparison's sign;
+// nil for an operator that takes a list or no value.
 var operators = map[string]func(sign int) bool{
 	"=":       func(sign int) bool { return sign == 0 },
 	"<":       func(sign int) bool { return sign < 0 },
@@ -136,7 +137,7 @@ func (c *condition) parse(j gatehouse.JSON) string {
 	}
 	for _, value := range c.values {
 		if isNull(value) || isComposite(value) {
-			return "compares with strings, numbers and booleans; for null there is the operator is null"
+			return `compares with strings, numbers and booleans; for null, use the operator "is null"`
 		}
 	}
 	return ""
@@ -161,12 +162,12 @@ func (p *plan) checkWhere(v *gatehouse.Violations, entity Entity) {
 	}
 }
 
-// suits says why a column cannot be compared so, "" when it can. Texts have no order that all
-// databases agree on, so "9.00" < "10.00" is refused.
+// suits says why the condition cannot apply to a column, "" when it can. Texts have no order that
+// all databases agree on, so "9.00" < "10.00" is refused.
 func (c condition) suits(col column) string {
 	ordered := c.op != "=" && operators[c.op] != nil
 	number := col.kind == kindInteger || col.kind == kindNumber
-	point := col.kind == kindTime || strings.EqualFold(col.decl, "date")
+	point := col.isTime()
 	switch {
 	case c.op == "is null":
 		return ""
@@ -190,6 +191,12 @@ func (c condition) suits(col column) string {
 	return ""
 }
 
+// isTime reports whether the column's values are points in time or days.
+func (c column) isTime() bool {
+	// SQLite stores a number as a number in a column that is declared as date.
+	return c.kind == kindTime || c.kind != kindNumber && strings.EqualFold(c.decl, "date")
+}
+
 // write adds a condition to a statement.
 func (c condition) write(s *statement, col column) {
 	s.add(s.dialect.quote(col.name))
@@ -210,8 +217,8 @@ func (c condition) write(s *statement, col column) {
 	}
 }
 
-// match returns the keys of the rows that the condition names, in order; of too many, it returns
-// one more than max_rows.
+// match returns the keys of the rows that match the condition, sorted as texts. It returns at most
+// max_rows + 1 keys: the last one shows that there are too many rows.
 func (c *Connector) match(ctx context.Context, q querier, p *plan, lock bool) ([]string, error) {
 	key := p.table.columns[p.table.key]
 	top, limit := c.dialect.first(p.where.maxRows + 1)
@@ -255,14 +262,15 @@ func (s *selection) bound(rows int) error {
 	return nil
 }
 
-// exactly refuses a row that the database takes for one that the condition names, and that is none:
-// a collation may take "Bulb" for "bulb", and an old version compares decimals as floats.
+// exactly refuses a row that the database found although the row does not fulfil the condition: a
+// collation may take "Bulb" for "bulb", and a database may compare decimals as floats.
 func (s *selection) exactly(t *table, ref string, r row) error {
 	for _, c := range s.where {
 		col, got := t.columns[t.byName[c.column]], r[t.byName[c.column]].json
 		if !c.holds(col, got) {
-			return &refusal{"not_as_approved", fmt.Sprintf("row %s: the database takes %s for %s %s in column %s",
-				gatehouse.Quote(ref), clip(got), c.op, clip(c.value), col.name)}
+			return &refusal{"not_as_approved", fmt.Sprintf(
+				"row %s: column %s holds %s, which fulfils the condition %s %s for the database, but not exactly",
+				gatehouse.Quote(ref), col.name, clip(got), c.op, clip(c.value))}
 		}
 	}
 	return nil
@@ -277,7 +285,7 @@ func (c condition) holds(col column, got gatehouse.JSON) bool {
 		return true // its order and its spellings are the database's own
 	case c.op == "in" || c.op == "=":
 		return slices.ContainsFunc(c.values, func(value gatehouse.JSON) bool { return col.equal(value, got) })
-	case col.kind == kindTime:
+	case col.isTime():
 		wantText, _ := c.value.Text()
 		gotText, _ := got.Text()
 		want, ok := parseTime(wantText)

@@ -246,3 +246,23 @@ func TestUpdateWhereValidates(t *testing.T) {
 		t.Errorf("%s rows", got)
 	}
 }
+
+// TestUpdateWhereOfDates: a condition compares days as days.
+func TestUpdateWhereOfDates(t *testing.T) {
+	t.Parallel()
+	eachServer(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, `CREATE TABLE items (sku VARCHAR(40) PRIMARY KEY, day DATE, note VARCHAR(40));
+			INSERT INTO items VALUES ('a', '2026-01-31', 'x'), ('b', '2026-02-01', 'x'), ('c', '2026-02-10', 'x')`)
+		cfg := items(tg.dsn)
+		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
+		c := newConnector(t, cfg)
+		mustExecute(t, c, where(`{"column":"day","op":">=","value":"2026-02-01"}`, `{"note":"late"}`, 20, 0))
+		if n := tg.number(t, `SELECT count(*) FROM items WHERE note = 'late'`); n != 2 {
+			t.Errorf("%d rows changed, want 2", n)
+		}
+		err := c.Validate(where(`{"column":"day","op":"<","value":"soon"}`, `{"note":"n"}`, 20, 0))
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("a text that is no day: %v", err)
+		}
+	})
+}

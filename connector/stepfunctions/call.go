@@ -36,7 +36,7 @@ func (c *Connector) do(ctx context.Context, action string, body gatehouse.JSON) 
 		failure.Err = err
 		return x, failure
 	}
-	a, err := rest.Send(ctx, c.client, r)
+	a, err := c.hold.Send(ctx, c.client, r)
 	if err != nil {
 		return x, rest.Unanswered(ctx, err)
 	}
@@ -82,7 +82,8 @@ func errorName(doc gatehouse.JSON) string {
 	return kind[strings.LastIndexByte(kind, '#')+1:]
 }
 
-// meanings maps AWS errors to Gatehouse's; other 4xx errors are terminal.
+// meanings maps the names of AWS errors to Gatehouse's kinds and codes. For other names, refusal
+// goes by the status.
 var meanings = map[string]struct {
 	kind connector.Kind
 	code string
@@ -122,7 +123,7 @@ func (x *exchange) refusal() *connector.Error {
 	switch {
 	case ok && a.Status < 500:
 		e.Kind, e.Code = m.kind, m.code
-	case ok && m.kind == connector.Transient: // throttling is a 503 of some actions
+	case ok && m.kind == connector.Transient: // some actions answer throttling with 503
 		e.Kind, e.Code = m.kind, m.code
 	case a.Status == http.StatusTooManyRequests:
 		e.Kind, e.Code = connector.Transient, "rate_limited"

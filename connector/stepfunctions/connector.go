@@ -43,10 +43,11 @@ type Connector struct {
 	fingerprint string
 	endpoint    *url.URL
 	client      *http.Client
+	hold        rest.Hold
 	signer      *v4.Signer
 	credentials aws.Credentials
 	timeout     time.Duration
-	schemas     map[string]gatehouse.JSON // of start_execution by state machine, else by operation
+	schemas     map[string]gatehouse.JSON // by operation; for start_execution, by state machine too
 	shapes      map[string]*jsonshape.Schema
 }
 
@@ -106,7 +107,7 @@ func newConnector(cfg Config, secrets func(name string) (string, error)) (*Conne
 	return c, c.authenticate(secrets)
 }
 
-// checkPlace checks the account and the Region.
+// checkPlace checks the type, the Region, the account and the partition.
 func (c *Config) checkPlace() error {
 	switch {
 	case c.Type != "" && c.Type != "stepfunctions":

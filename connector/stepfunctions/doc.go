@@ -3,9 +3,9 @@
 //
 // # Exactly one effect
 //
-// The name of an execution is the action's key. AWS treats the same name with the same input as the
-// same execution, until 90 days after it has ended. Workflows of type EXPRESS have no unique names,
-// and are refused.
+// The name of an execution is the action's key. AWS starts no second execution with the same name
+// until 90 days after the first has ended. Workflows of type EXPRESS have no unique names, and are
+// refused.
 //
 // A task token accepts one answer. AWS refuses a second one with TaskTimedOut, which also means
 // that the task had timed out. The execution's history distinguishes the two, because each answer

@@ -14,7 +14,7 @@ import (
 // markerName is the member that is added to an output, to find it in the history.
 const markerName = "gatehouse"
 
-// marked is a payload with the marker.
+// marked adds the marker to the payload of send_task_success; other payloads stay as they are.
 func (c *Connector) marked(call connector.Call, payload gatehouse.JSON) gatehouse.JSON {
 	if call.Operation != opSuccess {
 		return payload
@@ -30,7 +30,7 @@ func causeMark(call connector.Call) string {
 	return "[gatehouse " + call.ActionID + " " + call.TargetKey() + "]"
 }
 
-// texts is a JSON object of names and texts in turn.
+// texts is a JSON object; its arguments are names and texts in turn.
 func texts(pairs ...string) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(pairs)/2)
 	for pair := range slices.Chunk(pairs, 2) {
@@ -40,7 +40,8 @@ func texts(pairs ...string) gatehouse.JSON {
 }
 
 // Execute implements [connector.Connector]. It makes one call that changes something. If AWS
-// refuses it because of an earlier one, it finds out who made that one.
+// refuses that call because of an earlier one, it finds out whether the earlier one was the
+// action's.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	if v := c.look(call); len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v.Err())
@@ -62,7 +63,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	state, failure := c.machine(ctx, call)
 	if failure != nil {
 		if failure.Kind == connector.Transient {
-			failure.Kind = connector.NotSent // the change has not been
+			failure.Kind = connector.NotSent // the change was not sent
 		}
 		return connector.Result{}, failure
 	}
@@ -93,7 +94,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	if errorName(x.doc) != "ExecutionAlreadyExists" {
 		return res, x.refusal()
 	}
-	// This action has used the name: its execution has ended, or had another input.
+	// The name is in use: its execution has ended, or has another input.
 	known, failure := c.started(ctx, call)
 	switch {
 	case known != nil:
@@ -134,7 +135,8 @@ func (c *Connector) started(ctx context.Context, call connector.Call) (*connecto
 // attempt has answered it.
 const codeClosed = "task_closed"
 
-// answer answers a waiting task. Its execution is "" if it is not known.
+// answer answers a waiting task. The call's entity_ref is the task's execution, "" if it is not
+// known.
 func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.Result, error) {
 	token := rest.Text(call.ProposedChange, "task_token")
 	action := "SendTaskSuccess"

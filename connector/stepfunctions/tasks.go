@@ -10,12 +10,13 @@ import (
 )
 
 // Tasks answers tasks that wait with a token in one account and Region, for any state machine. Each
-// method makes one call that changes something. Errors are of type [connector.Error]; their code is
-// CodeGone or CodeClosed if the task no longer waits.
+// method except Owns makes one call that changes something. Errors are of type [*connector.Error];
+// their code is CodeGone or CodeClosed if the task no longer waits.
 type Tasks struct{ c *Connector }
 
-// The error codes for a task that no longer waits: CodeGone if no attempt from here has answered
-// it, CodeClosed if that is not known.
+// The error codes for a task that no longer waits. Succeed and Fail return CodeGone if no attempt
+// from here has answered the task, and CodeClosed if that is not known. Heartbeat always returns
+// CodeGone.
 const (
 	CodeGone   = string(gatehouse.CodeTargetChanged)
 	CodeClosed = codeClosed

@@ -77,7 +77,7 @@ func (c *Connector) Validate(call connector.Call) error { return c.look(call).Er
 // look validates a call.
 func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 	if len(call.Target.EntityRefs) > 0 {
-		v.Add("/target/entity_refs", "is not taken: one action has one target")
+		v.Add("/target/entity_refs", "must be empty: one action has one target")
 		return v
 	}
 	ref, shape := call.Target.EntityRef, call.Operation
@@ -94,7 +94,7 @@ func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 		}
 	case opSuccess, opFailure:
 		if _, ok := c.machineOf(ref); !ok || call.Target.EntityType != execution {
-			v.Add("/target", "must be an execution: the ARN of one of a state machine that is configured")
+			v.Add("/target", "must be an execution: the ARN of an execution of a configured state machine")
 			return v
 		}
 		pre, _ := call.CurrentState.Fields()
@@ -102,7 +102,7 @@ func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 			v.Add("/current_state", "can have status only")
 		}
 		if call.Target.Version != "" {
-			v.Add("/target/version", "is not taken: an execution has none")
+			v.Add("/target/version", "must be empty: an execution has no version")
 		}
 	default:
 		v.Add("/operation", "must be %s, %s or %s", opStart, opSuccess, opFailure)

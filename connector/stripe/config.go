@@ -7,7 +7,7 @@ import (
 
 // Config defines a connector of type stripe.
 type Config struct {
-	// Type is stripe.
+	// Type is "stripe" or empty.
 	Type string `yaml:"type"`
 	// Tenants lists the tenants that may use the connector; by default, only the tenant named
 	// default.
@@ -18,8 +18,8 @@ type Config struct {
 	Mode string `yaml:"mode" form:"first"`
 	// Account is the connected account that is changed, such as acct_123.
 	Account string `yaml:"account"`
-	// KeyAccount is the account that the key must be of, such as acct_123. The key must be permitted
-	// to read it.
+	// KeyAccount is the account that the key must belong to, such as acct_123. The key must be
+	// permitted to read it.
 	KeyAccount string `yaml:"key_account"`
 	// APIVersion is the API's version; 2025-03-31.basil by default.
 	APIVersion string `yaml:"api_version"`
@@ -27,7 +27,7 @@ type Config struct {
 	BaseURL string `yaml:"base_url"`
 	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout limits one request in total; 30s by default.
+	// Timeout limits a call with its reads; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// Operations are those that actions can name: refund, credit, debit, cancel_subscription,
 	// resume_subscription, change_price.

@@ -34,10 +34,11 @@ type Connector struct {
 	key         string
 	base        *url.URL
 	client      *http.Client
+	hold        rest.Hold
 	timeout     time.Duration
 	operations  map[string]*operation
 	shapes      map[string]*jsonshape.Schema
-	// ownerKnown is true once the key has been found to be of key_account.
+	// ownerKnown is true once the key is known to belong to key_account.
 	ownerKnown atomic.Bool
 	// targets serialises this process's changes to one target, because each change reads the target
 	// first.
@@ -58,7 +59,7 @@ var (
 var (
 	accountForm = regexp.MustCompile(`^acct_[A-Za-z0-9]{1,100}$`)
 	versionForm = regexp.MustCompile(`^20[0-9]{2}-[0-9]{2}-[0-9]{2}(\.[a-z]+)?$`)
-	keyForm     = regexp.MustCompile(`^[!-~]{8,500}$`)
+	keyForm     = regexp.MustCompile(`^[!-~]{8,}$`)
 	idForm      = regexp.MustCompile(`^[A-Za-z0-9_]{4,255}$`)
 	wholeNumber = regexp.MustCompile(`^(0|[1-9][0-9]{0,9})$`)
 )
@@ -139,7 +140,8 @@ func (c *Config) fingerprint() string {
 	return connector.Fingerprint(struct {
 		Type, BaseURL, Mode, Account, APIVersion, Key string
 		AllowPrivate                                  bool
-		// Without it, the fingerprint is that of earlier versions of the program.
+		// It is left out if empty, so that the fingerprint is the same as in earlier versions of the
+		// program.
 		KeyAccount string `json:",omitempty"`
 	}{"stripe", c.BaseURL, c.Mode, c.Account, c.APIVersion, c.Key.Secret, c.AllowPrivate, c.KeyAccount})
 }

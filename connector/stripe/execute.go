@@ -38,13 +38,13 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	unlock := c.targets.Lock(ctx, call.Target.EntityRef)
 	if unlock == nil {
 		return connector.Result{}, rest.NotSent("timeout",
-			"the time was over while another change of the target was under way")
+			"the time ran out while another change of the target was under way")
 	}
 	defer unlock()
 	s, failure := c.read(ctx, call)
 	if failure != nil {
 		if failure.Kind != connector.Terminal {
-			failure.Kind = connector.NotSent // the change has not been
+			failure.Kind = connector.NotSent // the change was not sent
 		}
 		return connector.Result{}, failure
 	}
@@ -73,7 +73,7 @@ func (c *Connector) send(ctx context.Context, op *operation, call connector.Call
 	if change.method == http.MethodPost { // Stripe ignores the key of a DELETE
 		r.Header.Set("Idempotency-Key", call.TargetKey())
 	}
-	a, err := rest.Send(ctx, c.client, r)
+	a, err := c.hold.Send(ctx, c.client, r)
 	res := connector.Result{RequestMetadata: r.Metadata()}
 	if err != nil {
 		return res, rest.Unanswered(ctx, err)

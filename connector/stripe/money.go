@@ -25,7 +25,7 @@ var (
 // plainNumber is a number without sign and exponent.
 var plainNumber = regexp.MustCompile(`^(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// digits is the number of digits after the point in the minor unit.
+// digits is how many digits after the point an amount of a currency has, such as 2 for eur.
 func digits(currency string) int {
 	switch {
 	case slices.Contains(zeroDecimal, currency):
@@ -53,7 +53,7 @@ func minor(amount gatehouse.JSON, currency string) (units, why string) {
 	fraction = strings.TrimRight(fraction, "0")
 	n := digits(currency)
 	if len(fraction) > n {
-		return "", "has a finer fraction than " + currency + " has"
+		return "", "has more decimal places than " + currency
 	}
 	units = strings.TrimLeft(whole+fraction+strings.Repeat("0", n-len(fraction)), "0")
 	switch {

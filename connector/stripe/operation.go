@@ -60,7 +60,7 @@ type request struct {
 const moneySchema = `"amount":{"pattern":"^(0|[1-9][0-9]*)(\\.[0-9]+)?$","type":["number","string"]},` +
 	`"currency":{"pattern":"^[a-z]{3}$","type":"string"}`
 
-// moneyFields declares the amount of moneySchema, which counts the major unit.
+// moneyFields declares the amount of moneySchema, which is in the currency's major unit.
 var moneyFields = []gatehouse.AmountField{{Field: "/amount", Currency: "/currency"}}
 
 // operations are the operations by name.
@@ -98,7 +98,7 @@ func checkMoney(change gatehouse.JSON, v *gatehouse.Violations) {
 	}
 }
 
-// units is the amount of a validated change.
+// units is the amount of a validated change, in the currency's minor unit.
 func units(change gatehouse.JSON) string {
 	amount, _ := change.Get("amount")
 	n, _ := minor(amount, member(change, "currency"))

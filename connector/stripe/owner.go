@@ -10,15 +10,15 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// owned fails unless the key is of key_account. It asks Stripe before the first read or change
-// with a key. A key of another account is refused before anything is sent with it.
+// owned fails unless the key belongs to key_account. It asks Stripe before the first read or
+// change, so a key of another account is used for nothing else.
 func (c *Connector) owned(ctx context.Context) *connector.Error {
 	if c.cfg.KeyAccount == "" || c.ownerKnown.Load() {
 		return nil
 	}
 	r := c.prepare(http.MethodGet, "/v1/account")
-	r.Header.Del("Stripe-Account") // it would answer with the connected account
-	a, err := rest.Send(ctx, c.client, r)
+	r.Header.Del("Stripe-Account") // with it, Stripe would answer with the connected account
+	a, err := c.hold.Send(ctx, c.client, r)
 	if err != nil {
 		return rest.Unread(ctx, err)
 	}

@@ -19,15 +19,15 @@ func (c *Connector) Probe(ctx context.Context) error {
 	return err
 }
 
-// ProbeReport reads the account of the key. A restricted key may be without the permission to do
-// so, which Stripe refuses (403) after it has accepted the key.
+// ProbeReport reads the account of the key. A restricted key may lack the permission to do so;
+// Stripe's answer 403 then shows that it has accepted the key.
 func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if failure := c.owned(ctx); failure != nil {
 		return "", errors.New(failure.Detail)
 	}
-	a, err := rest.Send(ctx, c.client, c.prepare(http.MethodGet, "/v1/account"))
+	a, err := c.hold.Send(ctx, c.client, c.prepare(http.MethodGet, "/v1/account"))
 	if err != nil {
 		return "", errors.New(rest.Unread(ctx, err).Detail)
 	}

@@ -39,7 +39,7 @@ func TestProbe(t *testing.T) {
 	connectortest.Probe(t, c, "", "no connection")
 }
 
-// TestFingerprint: the fingerprint covers mode, account and version, and of the key its name only.
+// TestFingerprint: the fingerprint covers mode, account, version and address, and of the key only its name.
 func TestFingerprint(t *testing.T) {
 	t.Parallel()
 	connectortest.Fingerprint(t, stripe.New, newAccount(t).config,

@@ -21,7 +21,7 @@ type state struct {
 }
 
 // read reads the target of a call, and searches for an earlier effect of the call. A failure proves
-// nothing, and the read can be repeated.
+// nothing about that effect.
 func (c *Connector) read(ctx context.Context, call connector.Call) (*state, *connector.Error) {
 	if failure := c.owned(ctx); failure != nil {
 		return nil, failure
@@ -42,7 +42,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (*state, *con
 func (c *Connector) get(ctx context.Context, path string, query url.Values) (gatehouse.JSON, *connector.Error) {
 	r := c.prepare(http.MethodGet, path)
 	r.URL.RawQuery = query.Encode()
-	a, err := rest.Send(ctx, c.client, r)
+	a, err := c.hold.Send(ctx, c.client, r)
 	if err != nil {
 		return "", rest.Unread(ctx, err)
 	}

@@ -75,7 +75,7 @@ func cancel() *operation {
 // metadata.
 func cancellation(call connector.Call) string { return "[gatehouse " + call.TargetKey() + "]" }
 
-// resume withdraws a cancellation at the end of the period.
+// resume withdraws a cancellation that is due at the end of the period.
 func resume() *operation {
 	return &operation{
 		entities: []string{subscription}, floor: gatehouse.L3, reverses: true,

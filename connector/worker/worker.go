@@ -29,7 +29,7 @@ type Config struct {
 
 // Operation is an operation of the workers.
 type Operation struct {
-	// Class is A, B or C, the default.
+	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class" form:"first"`
 	// Floor is the minimum level; 4 by default with delete in the name, 5 with bulk or
 	// entity_refs.
@@ -105,7 +105,7 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 // Outside marks the connector as one whose changes external workers carry out.
 func (*Connector) Outside() {}
 
-// Execute makes no call: the dispatcher never calls it.
+// Execute only fails: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {
 	return connector.Result{}, &connector.Error{
 		Kind: connector.NotSent, Code: "outside", Detail: "only a worker outside can carry this out",

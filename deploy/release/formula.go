@@ -14,7 +14,7 @@ var formulaText string
 var formulaTemplate = template.Must(template.New("formula").Option("missingkey=error").Parse(formulaText))
 
 // formula makes the Homebrew formula for the archives, with their checksums. It lists the platforms
-// that were built.
+// that were built, except Windows.
 func (d *dist) formula() error {
 	type archive struct{ URL, Sum string }
 	systems := make(map[string]map[string]archive)

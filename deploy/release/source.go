@@ -24,8 +24,8 @@ const versionFile = "internal/version/version.go"
 
 var versionLine = regexp.MustCompile(`(?m)^const Number = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
 
-// versioned maps the files that name the version to the text before it. Their version must be the
-// release's, or they would install another one.
+// versioned maps each file that names the version to a regular expression whose group is the
+// version. The version must be the release's, or the file would install another one.
 var versioned = map[string]string{
 	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
 	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,

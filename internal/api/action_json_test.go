@@ -88,9 +88,9 @@ func withoutToken(value any) {
 	}
 }
 
-// TestActionsAreEncodedAsEverything compares the hand-written encoder with the
+// TestActionsAreEncodedLikeOtherTypes compares the hand-written encoder with the
 // generic one, on random values.
-func TestActionsAreEncodedAsEverything(t *testing.T) {
+func TestActionsAreEncodedLikeOtherTypes(t *testing.T) {
 	t.Parallel()
 	f := filler{rand.New(rand.NewPCG(1, 2))}
 	check := func(value any) {
@@ -99,7 +99,7 @@ func TestActionsAreEncodedAsEverything(t *testing.T) {
 		if !done {
 			t.Fatalf("%T is not encoded by hand", value)
 		}
-		withoutToken(value) // it is in no answer, even if it were in the action
+		withoutToken(value) // no answer has the task token, even if the action has it
 		want, err := json.Marshal(value, wire)
 		must(t, err)
 		if d := cmp.Diff("before "+string(want), string(got)); d != "" {
@@ -118,7 +118,7 @@ func TestActionsAreEncodedAsEverything(t *testing.T) {
 	check(gatehouse.Page[*gatehouse.Action]{})
 	check((*gatehouse.Answer)(nil))
 	if b, done := appendValue([]byte("x"), &gatehouse.ShortAnswer{}); done || string(b) != "x" {
-		t.Errorf("what is not encoded by hand leaves %q", b)
+		t.Errorf("a type without a hand-written encoder: done is %t, the buffer %q", done, b)
 	}
 }
 
@@ -137,7 +137,7 @@ func BenchmarkPage(b *testing.B) {
 		}
 		b.SetBytes(int64(len(buf)))
 	})
-	b.Run("as everything", func(b *testing.B) {
+	b.Run("generic", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := json.Marshal(page, wire); err != nil {
 				b.Fatal(err)

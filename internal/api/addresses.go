@@ -35,8 +35,7 @@ type Addresses struct {
 	now    func() time.Time               // nil for time.Now
 }
 
-// attempts counts the failures of one address: at the time since, spent of them were
-// not refilled yet.
+// attempts counts the failures of one address: spent is the used part of wrongBurst at the time since.
 type attempts struct {
 	spent float64
 	since time.Time
@@ -152,8 +151,8 @@ func local(r *http.Request) bool {
 		r.Header.Get("X-Real-Ip") == ""
 }
 
-// SignIn counts failed sign-ins. If attempt reports that a request tries to sign in,
-// a response with a client error counts as a failure.
+// SignIn bounds the failed sign-ins of each address. If attempt reports that a request
+// tries to sign in, a response with a client error other than 429 counts as a failure.
 func (a *Addresses) SignIn(next http.Handler, attempt func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !attempt(r) {

@@ -44,6 +44,8 @@ func (a *answers) send(principal string, n int) (sent func()) {
 	if n < smallAnswer {
 		return func() {}
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	return a.count(&a.bytes, principal, n)
 }
 
@@ -51,9 +53,8 @@ func (a *answers) send(principal string, n int) (sent func()) {
 // rate_limited when the principal has too many.
 func (a *answers) wait(principal string) (over func(), err error) {
 	a.mu.Lock()
-	n := a.waits[principal]
-	a.mu.Unlock()
-	if n >= maxWaits {
+	defer a.mu.Unlock()
+	if a.waits[principal] >= maxWaits {
 		e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d requests may wait at the same time; end some of them first",
 			maxWaits)
 		e.RetryAfter = 1
@@ -62,9 +63,8 @@ func (a *answers) wait(principal string) (over func(), err error) {
 	return a.count(&a.waits, principal, 1), nil
 }
 
+// count adds n until done is called. The caller holds the lock.
 func (a *answers) count(m *map[string]int, principal string, n int) (done func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	if *m == nil {
 		*m = make(map[string]int)
 	}

@@ -24,7 +24,7 @@ type Authenticator interface {
 	// CheckEditToken reports whether token is the principal's edit token.
 	CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error)
 	// CachedCaller returns the last known caller with these secrets, or nil; see
-	// [gatehouse.CachedCredential]. editToken is "" if the request has none.
+	// [gatehouse.CachedCredential]. editToken is "" if the request has none, or the route does not read it.
 	CachedCaller(key, editToken string) *gatehouse.Caller
 }
 

@@ -39,8 +39,8 @@ func release(b *bytes.Buffer) {
 }
 
 // readBody returns the body's bytes, valid until done is called. A client that
-// takes longer than timeout is cut off. The server's ReadTimeout would cut off
-// long polls too.
+// takes longer than timeout is cut off. http.Server's ReadTimeout is not used for
+// this, because it would cut off long polls too.
 func readBody(
 	w http.ResponseWriter, r *http.Request, rt *route, timeout time.Duration,
 ) (raw []byte, done func(), err error) {

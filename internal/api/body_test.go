@@ -45,7 +45,7 @@ func TestStrictBodies(t *testing.T) {
 		"unknown deep":        {`{"target":{"entity_type":"item","id":1}}`, malformed, "/target/id"},
 		"unknown in a list": {with("evaluations", `[{"name":"a","kind":"human","result":"pass","score":1}]`), malformed,
 			"/evaluations/0/score"},
-		"another case":         {with("Rationale", `"x"`), malformed, "/Rationale"},
+		"name in another case": {with("Rationale", `"x"`), malformed, "/Rationale"},
 		"too deep":             {with("context", `{"a":`+deep+`}`), malformed, "/context/a" + strings.Repeat("/0", 30)},
 		"not UTF-8":            {with("rationale", "\"\xff\""), malformed, "/rationale"},
 		"lone surrogate":       {with("rationale", `"\ud800"`), malformed, "/rationale"},
@@ -59,10 +59,10 @@ func TestStrictBodies(t *testing.T) {
 		"huge integer":         {with("risk_level", `1e999`), invalid, "/risk_level"},
 		"object for list":      {with("evaluations", `{}`), invalid, "/evaluations"},
 		"number for duration":  {with("expires_in", `4`), invalid, "/expires_in"},
-		"no duration":          {with("expires_in", `"4 hours"`), invalid, "/expires_in"},
-		"no time at all":       {with("expires_in", `"0s"`), invalid, "/expires_in"},
-		"no time in days":      {with("expires_in", `"0d"`), invalid, "/expires_in"},
-		"no decimal":           {with("magnitude", `{"amount":"2,50"}`), invalid, "/magnitude/amount"},
+		"not a duration":       {with("expires_in", `"4 hours"`), invalid, "/expires_in"},
+		"zero seconds":         {with("expires_in", `"0s"`), invalid, "/expires_in"},
+		"zero days":            {with("expires_in", `"0d"`), invalid, "/expires_in"},
+		"not a decimal":        {with("magnitude", `{"amount":"2,50"}`), invalid, "/magnitude/amount"},
 		"level out of range":   {with("risk_level", `6`), invalid, "/risk_level"},
 		"missing member": {`{"action_type":"a","connector":"c","operation":"o","target":{"entity_type":"t"}}`, invalid,
 			"/target/entity_ref"},
@@ -108,7 +108,7 @@ func TestWrongTimesAreNamed(t *testing.T) {
 	}
 }
 
-func TestRefusedBodiesReachNobody(t *testing.T) {
+func TestRefusedBodiesReachNoUseCase(t *testing.T) {
 	t.Parallel()
 	f := newFake()
 	s := newServer(t, f)

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,7 +53,7 @@ func TestWrongKeysAreThrottledByAddress(t *testing.T) {
 	}
 	want("a key that was right", ask(here, "gth_ana"), http.StatusOK)
 	want("from elsewhere", ask("203.0.113.9:1", "gth_bot"), http.StatusOK)
-	want("through an address that nobody trusts", ask(here, "gth_guess", "203.0.113.1"), http.StatusTooManyRequests)
+	want("through a proxy that is not trusted", ask(here, "gth_guess", "203.0.113.1"), http.StatusTooManyRequests)
 	now = now.Add(wrongEvery)
 	want("after a while", ask(here, "gth_guess"), http.StatusUnauthorized)
 
@@ -154,7 +156,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); s.answers.full(principalOf("gth_bot")); time.Sleep(
 		10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("an answer that nobody reads any more is still counted")
+			t.Fatal("the answers on closed connections are still counted")
 		}
 	}
 }
@@ -175,11 +177,42 @@ func TestWaitsAreBounded(t *testing.T) {
 		t.Errorf("one too many: %v", err)
 	}
 	if _, err := a.wait("ana"); err != nil {
-		t.Errorf("somebody else's: %v", err)
+		t.Errorf("another principal: %v", err)
 	}
 	last()
 	if _, err := a.wait("bot"); err != nil {
 		t.Errorf("after one has ended: %v", err)
+	}
+}
+
+// TestWaitsAreBoundedAtOnce: requests that begin at the same time do not exceed the limit.
+func TestWaitsAreBoundedAtOnce(t *testing.T) {
+	t.Parallel()
+	var a answers
+	var waiting atomic.Int64
+	var begun, all sync.WaitGroup
+	a.mu.Lock()
+	for range 2 * maxWaits {
+		begun.Add(1)
+		all.Go(func() {
+			begun.Done()
+			if _, err := a.wait("bot"); err == nil {
+				waiting.Add(1)
+			}
+		})
+	}
+	begun.Wait()
+	// A waiter that misses the lock again after a millisecond makes it go to all waiters in turn: see sync.Mutex.
+	for range 3 {
+		time.Sleep(2 * time.Millisecond)
+		a.mu.Unlock()
+		a.mu.Lock()
+	}
+	time.Sleep(2 * time.Millisecond)
+	a.mu.Unlock()
+	all.Wait()
+	if got := waiting.Load(); got != maxWaits {
+		t.Errorf("%d requests wait, want %d", got, maxWaits)
 	}
 }
 

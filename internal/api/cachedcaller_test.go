@@ -73,9 +73,9 @@ func TestCachedReaders(t *testing.T) {
 		code        gatehouse.Code // "" for 200
 		verified    int
 	}{
-		"the same":         {ana, ana, "", 1},
-		"nobody":           {ana, nil, gatehouse.CodeUnauthenticated, 0},
-		"nobody is cached": {nil, ana, "", 0},
+		"the same":        {ana, ana, "", 1},
+		"no longer valid": {ana, nil, gatehouse.CodeUnauthenticated, 0},
+		"not cached":      {nil, ana, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,17 +115,17 @@ func TestCachedCallers(t *testing.T) {
 		code        gatehouse.Code // "" for 200
 		as          *gatehouse.Principal
 	}{
-		"the same":            {ana, ana, approval, "act_1", "", ana},
-		"nobody":              {ana, nil, approval, "act_1", gatehouse.CodeUnauthenticated, nil},
-		"nobody, bad body":    {ana, nil, `{`, "act_1", gatehouse.CodeUnauthenticated, nil},
-		"nobody, no action":   {ana, nil, approval, "act_none", gatehouse.CodeUnauthenticated, nil},
-		"bad body":            {ana, ana, `{`, "act_1", gatehouse.CodeMalformed, nil},
-		"without the role":    {ana, &auditor, approval, "act_1", gatehouse.CodeRoleRequired, nil},
-		"the role is new":     {&auditor, ana, approval, "act_1", "", ana},
-		"another":             {ana, &renamed, approval, "act_1", "", &renamed},
-		"no action to decide": {ana, &auditor, approval, "act_none", gatehouse.CodeNotFound, nil},
-		"without, a bad body": {ana, &auditor, `{`, "act_1", gatehouse.CodeRoleRequired, nil},
-		"nobody is cached":    {nil, ana, approval, "act_1", "", ana},
+		"the same":                        {ana, ana, approval, "act_1", "", ana},
+		"no longer valid":                 {ana, nil, approval, "act_1", gatehouse.CodeUnauthenticated, nil},
+		"no longer valid, bad body":       {ana, nil, `{`, "act_1", gatehouse.CodeUnauthenticated, nil},
+		"no longer valid, no action":      {ana, nil, approval, "act_none", gatehouse.CodeUnauthenticated, nil},
+		"bad body":                        {ana, ana, `{`, "act_1", gatehouse.CodeMalformed, nil},
+		"the role was removed":            {ana, &auditor, approval, "act_1", gatehouse.CodeRoleRequired, nil},
+		"the role is new":                 {&auditor, ana, approval, "act_1", "", ana},
+		"changed":                         {ana, &renamed, approval, "act_1", "", &renamed},
+		"the role was removed, no action": {ana, &auditor, approval, "act_none", gatehouse.CodeNotFound, nil},
+		"the role was removed, bad body":  {ana, &auditor, `{`, "act_1", gatehouse.CodeRoleRequired, nil},
+		"not cached":                      {nil, ana, approval, "act_1", "", ana},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,7 +154,7 @@ func TestCachedCallers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("other routes look everybody up", func(t *testing.T) {
+	t.Run("other routes ignore the cache", func(t *testing.T) {
 		t.Parallel()
 		m := &caching{fake: newFake(), cached: map[string]*gatehouse.Principal{"gth_ana": ana}}
 		s := newServer(t, m.fake, func(cfg *Config) { cfg.Auth, cfg.Actions = m, m })

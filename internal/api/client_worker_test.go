@@ -253,7 +253,7 @@ func TestWorkerLetsHandlersFinish(t *testing.T) {
 	go func() { ended <- stop() }()
 	time.AfterFunc(100*time.Millisecond, func() { close(finish) })
 	if err := <-ended; err != nil || cause != nil {
-		t.Errorf("ended with %v, the handler told %v", err, cause)
+		t.Errorf("Run returned %v; the handler's context ended with %v", err, cause)
 	}
 	b.do(func() {
 		if s.Status != gatehouse.StepSucceeded {

@@ -1,18 +1,18 @@
 // Package api serves the public contract over HTTP and JSON.
 //
 // One table of routes ([Server.Routes]) drives the mux, the checks and the
-// OpenAPI document, so that they cannot disagree. Every request under /api/v1
-// passes the same pipeline, in this order:
+// OpenAPI document, so that they cannot disagree. Every request to a route of
+// the table passes the same pipeline, in this order:
 //
-//  1. authentication (401)
-//  2. existence of the thing in the path, in the caller's tenant (404)
+//  1. authentication (401), the caller's rate limit (429)
+//  2. existence of the object that the path names, in the caller's tenant (404)
 //  3. a role (403), the person's edit token (403)
-//  4. rate limit (429), query, headers and body (400, 413, 422)
+//  4. limit of bulk decisions (429), query, headers and body (400, 413, 422)
 //  5. the state, by the use case
 //
 // The look-up of step 2 is made only after a check of step 3 or 4 has failed,
 // to answer 404 instead. For a request that passes them, the use case itself
-// looks the thing up, once, inside its own transaction.
+// looks the object up, once, inside its own transaction.
 //
 // # Idempotency
 //

@@ -65,7 +65,7 @@ func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) er
 	defer release(buf)
 	if b, done := appendValue(buf.AvailableBuffer(), value); done {
 		writeBytes(w, status, headerJSON, b)
-		_, _ = buf.Write(b) // in place; buf grows if b has outgrown it
+		_, _ = buf.Write(b) // so that the pool keeps a buffer large enough for b
 		return nil
 	}
 	if err := json.MarshalWrite(buf, value, wire); err != nil {

@@ -354,3 +354,15 @@ func TestErrorsQuoteHostileTextReadably(t *testing.T) {
 		}
 	}
 }
+
+// TestAMissingVersionIsNamedInWords: the detail has the words of a person, not those of the code.
+func TestAMissingVersionIsNamedInWords(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		ObjectPolicy: "no such policy", ObjectConnectorVersion: "no such connector version",
+	} {
+		if _, err := numberOf("x", kind); err == nil || err.Error() != "not_found: "+want {
+			t.Errorf("%s: %v, want %q", kind, err, want)
+		}
+	}
+}

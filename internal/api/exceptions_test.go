@@ -16,7 +16,7 @@ var withoutIdempotencyKey = map[string]string{
 	"rotateSecret":   "the hash of the request would be one of a secret",
 	"revokeSecret":   "a repeat changes nothing",
 	"testDevice":     "a repeat sends one more test", "testChannel": "a repeat sends one more test",
-	"retryNotification": "a repeat is too late",
+	"retryNotification": "a repeat is refused as too late",
 	"leaseSteps":        "an old lease is useless", "heartbeatStep": "an old lease is useless",
 	"leasePushes": "an old lease is useless", "heartbeatPush": "an old lease is useless",
 }
@@ -24,7 +24,8 @@ var withoutIdempotencyKey = map[string]string{
 // withoutEditToken has the routes that change something without the edit token, each
 // with the reason why that gives a stolen key no more power.
 var withoutEditToken = map[string]string{
-	"propose": "asks", "proposeMandate": "asks", "revise": "asks", "rebase": "asks", "reverse": "asks",
+	"propose": "others decide", "proposeMandate": "others decide", "revise": "others decide",
+	"rebase": "others decide", "reverse": "others decide",
 	"cancel":        "takes the token where the use case needs it",
 	"applyWorkflow": "a workflow's effects are proposed, and decided by others",
 	"targetChanged": "has people look again", "startRun": "effects are proposed", "cancelRun": "ends work",
@@ -33,16 +34,16 @@ var withoutEditToken = map[string]string{
 	"proposeStep": "a worker's",
 	"leasePushes": "a worker's", "heartbeatPush": "a worker's", "completePush": "a worker's", "failPush": "a worker's",
 	"drain": "carries out what was approved", "replayDeadLetters": "carries out what was approved",
-	"resolvePush": "tells what happened", "resolveDeadLetters": "tells what happened",
+	"resolvePush": "records what happened", "resolveDeadLetters": "records what happened",
 	"discardDeadLetters": "only keeps a change from being made",
-	"markUnknown":        "tells what happened", "askTargets": "reads targets",
+	"markUnknown":        "keeps pushes from being sent again", "askTargets": "reads targets",
 	"checkStore": "reads", "previewArchive": "reads", "checkRoles": "reads", "explainPolicy": "reads",
-	"dismissNotices": "hides from oneself what was seen",
+	"dismissNotices": "hides notices from the caller only",
 	"revokeSession":  "ends a way in and makes none",
 	"removeDevice":   "ends one's own notifications", "testDevice": "sends a test to oneself",
 	"setPreference":  "chooses one's own messages",
 	"evaluateAction": "adds a result, and decides nothing",
-	"comment":        "says something, and decides nothing", "assign": "shows a name, and restricts nothing",
+	"comment":        "adds a text, and decides nothing", "assign": "the same people may decide",
 	"retryNotification": "sends a message again", "retryFailedNotifications": "sends messages again",
 	"testChannel": "sends a test",
 }

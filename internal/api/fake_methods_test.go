@@ -60,7 +60,7 @@ func (f *fake) ReportTarget(
 	return &gatehouse.TargetChanges{Marked: 3, ActionIDs: []string{"act_1"}}, replayed, nil
 }
 
-// internal/console tests links, with a real gate.
+// The tests of review links are in internal/console, with a real gate.
 func (*fake) OpenReview(context.Context, string, string, string) (*gatehouse.OpenReview, error) {
 	return nil, gatehouse.E(gatehouse.CodeBadToken, "the fake has no reviews")
 }

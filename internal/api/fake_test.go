@@ -65,7 +65,7 @@ type fakeCall struct {
 
 var testTime = time.Date(2026, 11, 20, 12, 0, 0, 123456000, time.UTC)
 
-// absent tells that no thing in the fake's tenant has an id.
+// absent reports whether nothing in the fake's tenant has the id.
 func absent(id string) bool {
 	return id == "nope" || strings.Contains(id, "_") && !strings.HasSuffix(id, "_1")
 }

@@ -74,7 +74,7 @@ func TestOddPaths(t *testing.T) {
 					t.Errorf("%s: no X-Request-Id", name)
 				}
 				if where := w.Header().Get("Location"); where != "" {
-					t.Errorf("%s: sends one on to %s", name, where)
+					t.Errorf("%s: redirects to %s", name, where)
 				}
 				wantCode(t, w, tt.want)
 			}
@@ -87,7 +87,7 @@ func TestOddPaths(t *testing.T) {
 		w := httptest.NewRecorder()
 		s.Front(mux).ServeHTTP(w, httptest.NewRequest("GET", target, nil))
 		if w.Code != want {
-			t.Errorf("%s: %d, want %d: the pages' paths are the mux's", target, w.Code, want)
+			t.Errorf("%s: %d, want %d: the mux must serve the paths of pages", target, w.Code, want)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestHealthReportsTheBuild: /healthz tells everybody what the server was built
-// from, and a client sends no secret to it.
+// TestHealthReportsTheBuild: /healthz shows the server's build to callers without a
+// key, and a client sends no secret to it.
 func TestHealthReportsTheBuild(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

@@ -14,8 +14,8 @@ func rateLimited(after time.Duration) error {
 	return e
 }
 
-// window allows each name n calls in any 60 seconds. It counts exactly; a token
-// bucket would allow 2n calls in the first minute.
+// window allows each name n calls in any period of length span. It counts
+// exactly; a token bucket would allow 2n calls in the first period.
 type window struct {
 	n    int
 	span time.Duration

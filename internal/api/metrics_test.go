@@ -102,7 +102,7 @@ func TestMetricsOfTwoServers(t *testing.T) {
 	}
 }
 
-func TestNewWantsItsParts(t *testing.T) {
+func TestNewNeedsItsParts(t *testing.T) {
 	t.Parallel()
 	whole := newServer(t, newFake()).cfg
 	whole.Registerer, whole.Gatherer = nil, nil

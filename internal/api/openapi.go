@@ -217,7 +217,7 @@ func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 	return out
 }
 
-// problemOf is the answer with a status that has one of the codes.
+// problemOf describes the error response with a status, whose code is one of codes.
 func problemOf(status int, codes ...string) *huma.Response {
 	headers := commonHeaders()
 	if status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable {
@@ -270,7 +270,8 @@ func (rt *route) allCodes() []gatehouse.Code {
 
 const tagOps = "Operation"
 
-// opsDocs describes the endpoints outside the table, which need no key.
+// opsDocs describes the endpoints outside the table. They need no key, except /metrics for a request from
+// another machine.
 var opsDocs = []func(huma.Registry) *huma.Operation{
 	opsDoc("/healthz", "health", "Show that the process answers, and its build", "application/json",
 		typeOf[gatehouse.Health]()),

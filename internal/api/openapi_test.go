@@ -160,9 +160,9 @@ func TestDocumentHasEveryCode(t *testing.T) {
 	if _, ok := doc.Components.Schemas["Problem"].Properties["Context"]; ok {
 		t.Error("the context is documented as a member")
 	}
-	// Every code is documented where it can occur, except the code for wrong
-	// methods, which has no operation, and the browser code, which concerns
-	// requests without a key.
+	// Every code is documented where it can occur, except method_not_allowed,
+	// which has no operation, and step_up_required, which requests with a key
+	// never get.
 	where := make(map[string]bool)
 	for _, item := range doc.Paths {
 		for _, op := range item {
@@ -268,4 +268,19 @@ func TestAnswersFitTheDocument(t *testing.T) {
 func itoa(n int) string {
 	b, _ := json.Marshal(n)
 	return string(b)
+}
+
+// TestEveryScalarIsDescribed: the document has the schema of each of the domain's scalar types.
+func TestEveryScalarIsDescribed(t *testing.T) {
+	t.Parallel()
+	r := newRegistry()
+	for typ, schema := range scalars {
+		got, err := json.Marshal(r.Schema(typ, true, ""))
+		must(t, err)
+		want, err := json.Marshal(schema())
+		must(t, err)
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s: %s, want %s", typ, got, want)
+		}
+	}
 }

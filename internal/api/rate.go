@@ -14,7 +14,7 @@ import (
 type RateStore interface {
 	// SpendRate takes cost out of a principal's bucket and returns how long the
 	// bucket takes, from now on, until it is full. Amounts are durations: the
-	// time in which they are refilled. most is the duration of an empty bucket.
+	// time in which they are refilled. most is the time to refill an empty bucket.
 	SpendRate(ctx context.Context, tenant, principalID string, cost, most time.Duration) (lacks time.Duration,
 		err error)
 }
@@ -47,12 +47,12 @@ type buckets struct {
 	again  time.Time // when to ask the store again after a failure
 }
 
-// bucket counts the requests of one name in this process. The bucket is full at fullAt. untold is
-// the part not reported to the store, as of the time told. telling is held while reporting.
+// bucket counts the requests of one name in this process. The bucket is full at fullAt. unreported
+// is the number of requests not reported to the store, less the leak, as of asOf. reporting is locked during a report.
 type bucket struct {
 	fullAt     time.Time
 	unreported float64
-	reportedAt time.Time
+	asOf       time.Time
 	reporting  sync.Mutex
 }
 
@@ -112,15 +112,15 @@ func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
 	return b.report(ctx, p, k)
 }
 
-// countUnreported counts a request if less than a slice remains unreported
-// afterwards. Otherwise tell is true and the request is not counted yet.
+// countUnreported counts a request, or fails with code rate_limited. If the request would complete a slice and the
+// store can be asked, tell is true instead, and the request is not counted yet.
 func (b *buckets) countUnreported(name string) (k *bucket, tell bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	k = b.of(name, now)
-	k.unreported = max(0, k.unreported-leak*float64(now.Sub(k.reportedAt))/float64(b.each))
-	k.reportedAt = now
+	k.unreported = max(0, k.unreported-leak*float64(now.Sub(k.asOf))/float64(b.each))
+	k.asOf = now
 	if k.lacks(now)+b.each <= b.most && k.unreported+1 >= b.slice && now.After(b.again) {
 		return k, true, nil
 	}
@@ -186,7 +186,7 @@ func (b *buckets) of(name string, now time.Time) *bucket {
 	if now.Sub(b.swept) > time.Minute {
 		b.swept = now
 		for name, k := range b.byName {
-			if k.lacks(now) == 0 && now.Sub(k.reportedAt) > time.Minute {
+			if k.lacks(now) == 0 && now.Sub(k.asOf) > time.Minute {
 				delete(b.byName, name)
 			}
 		}

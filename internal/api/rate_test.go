@@ -49,7 +49,8 @@ func sharing(store RateStore) *buckets {
 }
 
 // TestRateIsSharedByProcesses: processes that share a store allow one burst
-// plus a tenth of it each, whatever their number, and a new process adds nothing.
+// together, and at most a tenth of it more for each process, including one that
+// starts later.
 func TestRateIsSharedByProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {
@@ -71,8 +72,8 @@ func TestRateIsSharedByProcesses(t *testing.T) {
 	})
 }
 
-// TestRateOfSlowCallerSkipsStore: the store is not asked about a caller below a
-// tenth of the rate.
+// TestRateOfSlowCallerSkipsStore: the store is not asked about a caller with at
+// most a tenth of the rate.
 func TestRateOfSlowCallerSkipsStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(*testing.T) {

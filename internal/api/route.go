@@ -85,8 +85,8 @@ type call struct {
 	lastEvent string
 	answer    encoded
 	w         http.ResponseWriter
-	// answers counts waiting requests; over, when not nil, ends this one's
-	// wait.
+	// answers counts waiting requests; over, when not nil, ends the wait of
+	// this one.
 	answers *answers
 	over    func()
 }

@@ -19,9 +19,8 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions", name: "propose", tag: tagActions,
 			summary: "Propose a change",
 			doc: "The policy judges the change at once. A denial is an answer, not an error: 201 with status denied. " +
-				"If fewer people may answer than must approve, the action is denied too; the first of policy.reasons counts " +
-				"them. " +
-				"A known idempotency_key with the same content answers 200 with the action that it named.",
+				"If fewer people may answer than must approve, the action is denied too; the first of policy.reasons gives both " +
+				"numbers. A known idempotency_key with the same content answers 200 with the action that it named.",
 			roles: proposers, cached: true, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Action](), idempotent: true,
 			codes:   []gatehouse.Code{gatehouse.CodeDuplicateKey, gatehouse.CodeUnsupported},
@@ -52,8 +51,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
 					doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people " +
-					"approved, that people approved or rejected, or that the policy allowed without them, whatever happened to " +
-					"them since. Not in the archive."},
+					"approved, that people approved or rejected, or that the policy allowed without people, whatever happened to " +
+					"the actions since. Not in the archive."},
 				param{name: "group", max: 64, doc: "Only actions that ask the group with this name. Not in the archive."},
 				param{name: "assignee", max: 128, doc: "Only actions assigned to this person, by id or name; me is the caller. " +
 					"Not in the archive."},
@@ -115,7 +114,7 @@ func (s *Server) actionRoutes() []route {
 			summary: "Take back a decision within its hold",
 			doc: "Undoes an approval within its hold, or a rejection that was given with hold. " +
 				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
-				"undone_by, asks the same people; votes do not carry over. " +
+				"undone_by, is judged and decided again; votes do not carry over. " +
 				"The active policy judges it again, and may deny it. Everybody in the audience of the approval may undo. A " +
 				"repeated request gets already_undone.",
 			roles: approvers, token: tokenRequired, object: ObjectAction,
@@ -141,8 +140,7 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/rebase", name: "rebase", tag: tagActions,
 			summary: "Propose the same change on the present state of its target",
-			doc: "For a pending action whose target has changed since it was proposed, where the action says can_rebase. The " +
-				"gate reads " +
+			doc: "For a pending action with can_rebase whose target has changed since it was proposed. The gate reads " +
 				"version and state of the target; the change stays as it is, and so does the proposer. The new action names the " +
 				"old one in " +
 				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The " +
@@ -162,18 +160,14 @@ func (s *Server) actionRoutes() []route {
 			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the target " +
 				"refused: its dead letter is closed, and the action stays failed. " +
 				"Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
-				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, the caller " +
-				"is in " +
-				"edited_by, the fields by both in edit.changes, and the policy judges the edited change. The old action becomes " +
-				"superseded, and its " +
-				"votes do not carry over. Whoever edits may approve the revision where the policy lets them: alone up to L3 " +
-				"unless its " +
-				"edits.approve_up_to says otherwise, and as one of several. With approve, the caller's approval is stored with " +
-				"the edit, or " +
-				"neither is. With dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and " +
-				"digest. " +
-				"The reason of cannot_edit is unchanged, denied, not_editable or proposer_disabled; for a correction also " +
-				"others_approve or dead_letter_closed. Nothing is stored then.",
+				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, edited_by " +
+				"names the caller, edit.changes has each differing field by proposer and by editor, and the policy judges the " +
+				"edited change. The old action becomes superseded, and its votes do not carry over. The editor may approve the " +
+				"revision where the policy allows it: alone up to L3 unless its edits.approve_up_to says otherwise, and as one " +
+				"of several. With approve, the caller's approval is stored with the edit, or neither is. With dry_run nothing is " +
+				"stored, and the answer is the revision as it would be: 200, without id and digest. The reason of cannot_edit is " +
+				"unchanged, denied, not_editable or proposer_disabled; for a correction also others_approve or " +
+				"dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{

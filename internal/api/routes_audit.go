@@ -57,7 +57,7 @@ func (s *Server) auditRoutes() []route {
 			doc:     "The inclusion proof of RFC 6962, section 2.1.1.",
 			roles:   auditors, status: http.StatusOK, out: typeOf[gatehouse.EntryProof](),
 			query: []param{
-				{name: "entry", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "The index of the entry; needed."},
+				{name: "entry", kind: paramInteger, min: 0, max: math.MaxInt64 - 1, doc: "The index of the entry; required."},
 				{name: "size", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
 					doc: "The size of the log, such as that of a checkpoint; the present size by default."},
 			},
@@ -70,7 +70,7 @@ func (s *Server) auditRoutes() []route {
 			doc:     "The consistency proof of RFC 6962, section 2.1.2: the log of size to begins with the log of size from.",
 			roles:   auditors, status: http.StatusOK, out: typeOf[gatehouse.GrowthProof](),
 			query: []param{
-				{name: "from", kind: paramInteger, min: 1, max: math.MaxInt64 - 1, doc: "The earlier size; needed."},
+				{name: "from", kind: paramInteger, min: 1, max: math.MaxInt64 - 1, doc: "The earlier size; required."},
 				{name: "to", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
 					doc: "The later size; the present one by default."},
 			},

@@ -85,7 +85,7 @@ func (s *storeChecks) run(ctx context.Context, c *call, in *heldHeads) (reply, e
 	report, err := s.service.CheckStore(ctx, in.Held)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return reply{}, gatehouse.E(gatehouse.CodeUnsupported,
-			"the store cannot be checked in %s; run gatehouse doctor --deep beside it", gatehouse.Duration(s.time))
+			"the store cannot be checked in %s; run gatehouse doctor --deep on the server's host", gatehouse.Duration(s.time))
 	}
 	return answer(report, err)
 }

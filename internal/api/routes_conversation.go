@@ -13,8 +13,8 @@ func (s *Server) conversationRoutes() []route {
 		{
 			method: "POST", path: "/proposed-actions/{id}/comments", name: "comment", tag: tagActions,
 			summary: "Ask, answer or comment on a pending action",
-			doc: "Deciders of the action, its proposer and administrators write comments; questions go to the " +
-				"proposer, who alone answers them, with answers naming the question's number. A comment decides nothing. " +
+			doc: "Deciders of the action, its proposer and administrators write comments. Questions go to the proposer. " +
+				"Only the proposer answers; an answer gives the question's number in answers. A comment decides nothing. " +
 				"The conversation ends with the decision, and is in the action's comments. The log has the digest " +
 				"of each text.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
@@ -27,9 +27,9 @@ func (s *Server) conversationRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/assign", name: "assign", tag: tagActions,
 			summary: "Assign a pending action to a person",
-			doc: "Deciders of the action, and administrators, name a person who may decide it, by id or name; an " +
-				"empty assignee removes the assignment. The person is notified, and lists show the assignment. It restricts " +
-				"nothing.",
+			doc: "Deciders of the action, and administrators, name, by id or name, a person who may decide the action; an " +
+				"empty assignee removes the assignment. The person is notified, and lists show the assignment. An assignment " +
+				"does not change who may decide.",
 			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
 			example: `{"assignee":"ben"}`,
@@ -46,8 +46,9 @@ func checkAssign(r *gatehouse.AssignRequest) error {
 	return v.Err()
 }
 
-// checkNames refuses an empty list whose filters name nothing that exists; what names a deleted group is
-// listed. Only people learn who exists.
+// checkNames is for a list without items: it returns an error if a filter names a group, principal or workflow
+// that does not exist. Old actions can name a deleted group, so a list with items is not checked. Agents and
+// services get the empty list instead of an error: they must not learn which names exist.
 func (s *Server) checkNames(ctx context.Context, c *call) error {
 	if c.caller.Principal.Kind != gatehouse.KindPerson {
 		return nil
@@ -60,6 +61,7 @@ func (s *Server) checkNames(ctx context.Context, c *call) error {
 		{"group", "group", func(name string) error { _, err := s.cfg.Admin.FindGroup(ctx, name); return err }},
 		{"assignee", "principal", principal},
 		{"proposed_by", "principal", principal},
+		{"workflow", "workflow", func(name string) error { _, err := s.cfg.Runs.FindWorkflow(ctx, name, 0); return err }},
 	} {
 		name := c.query[one.param]
 		if name == "" || one.param == "assignee" && name == "me" {
@@ -75,9 +77,10 @@ func (s *Server) checkNames(ctx context.Context, c *call) error {
 	return nil
 }
 
-// unknownName is the error of a filter that names nothing.
+// unknownName is the error of a filter by a name that does not exist.
 func unknownName(pointer, what, name string) error {
-	return gatehouse.Violations{{Pointer: pointer, Detail: "names no " + what + ": " + gatehouse.Quote(name)}}.Err()
+	detail := "names a " + what + " that does not exist: " + gatehouse.Quote(name)
+	return gatehouse.Violations{{Pointer: pointer, Detail: detail}}.Err()
 }
 
 // assigneeOf is the assignee that a list is filtered by; me is the caller.

@@ -74,7 +74,7 @@ func (s *Server) shortForm(verb string, kind gatehouse.DecisionKind) route {
 		summary: "The idempotent form: " + verb,
 		doc: "{id} is an action's or an approval's. If people have already taken the same decision, the answer is " +
 			"200 with status already_" + string(kind) + ", regardless of who took it and of later changes. " +
-			"When it was decided the other way, by policy, canceled or superseded: 409 not_awaiting_approval.",
+			"If the action was decided the other way or by policy, canceled or superseded: 409 not_awaiting_approval.",
 		roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: verb,
 		status: http.StatusOK, out: typeOf[gatehouse.ShortAnswer](), idempotent: true,
 		codes:   append([]gatehouse.Code{gatehouse.CodeNotAwaitingApproval}, refusals...),

@@ -175,10 +175,10 @@ func (s *Server) knownFilter(ctx context.Context, f *gatehouse.DeadLetterFilter)
 	return s.knownConnector(ctx, "/filter/connector", f.Connector)
 }
 
-// knownConnector refuses the name of no connector. It is for empty answers: the dead letters of a former
-// connector are listed.
+// knownConnector returns an error if no connector has the name. It is for empty answers only, because a former
+// connector can still have dead letters.
 func (s *Server) knownConnector(ctx context.Context, pointer, name string) error {
-	// The gate's own two have no breakers.
+	// The two connectors of the gate itself have no breakers.
 	if name == "" || name == gate.PolicyConnector || name == "workflow" {
 		return nil
 	}

@@ -138,7 +138,7 @@ func TestEventStream(t *testing.T) {
 	log.mu.Unlock()
 	if _, lines := stream(t, server.URL, path+"?after=7", ""); frames(t, lines,
 		2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
-		t.Error("after 7 comes another")
+		t.Error("the stream after index 7 does not begin with event 8")
 	}
 	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {
 		t.Error("a stream from now on sends an earlier event")
@@ -149,7 +149,7 @@ func TestEventStream(t *testing.T) {
 		}
 	}
 	if answer, _ := stream(t, server.URL, path+"?action_id=act_broken", ""); answer.status != 503 {
-		t.Errorf("what cannot be read: %d", answer.status)
+		t.Errorf("an event log that cannot be read: %d", answer.status)
 	}
 	auth.mu.Lock()
 	auth.ended = true

@@ -12,7 +12,7 @@ var grantReaders = []gatehouse.Role{
 	gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleAdmin,
 }
 
-// grantRoutes let people approve in advance.
+// grantRoutes let people approve an agent's actions in advance.
 func (s *Server) grantRoutes() []route {
 	g := s.cfg.Grants
 	if g == nil {
@@ -31,8 +31,7 @@ func (s *Server) grantRoutes() []route {
 			summary: "Approve the next actions of one agent in advance",
 			doc: "The grant covers one operation of one connector and actions that meet a condition, up to a number, an " +
 				"amount of money by currency, and a time. The active policy has to allow grants, and still judges each action. " +
-				"With " +
-				"dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
+				"With dry_run the answer is the grant as it would be, with its worst_case, and nothing is stored.",
 			roles: givers, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
 			example: `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
 				`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
@@ -48,8 +47,9 @@ func (s *Server) grantRoutes() []route {
 		}, {
 			method: "POST", path: "/grants/{id}/revoke", name: "revokeGrant", tag: tagDecisions,
 			summary: "End a grant at once",
-			doc:     "Any approver may end it. Actions that it approved stay approved. Repeating the request changes nothing.",
-			roles:   givers, changesRights: true, object: ObjectGrant, idempotent: true,
+			doc: "Any approver or administrator may end it. Actions that it approved stay approved. Repeating the request " +
+				"changes nothing.",
+			roles: givers, changesRights: true, object: ObjectGrant, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Grant](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(g.RevokeGrant(ctx, c.id))

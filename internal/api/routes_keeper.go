@@ -38,11 +38,10 @@ func (s *Server) keeperRoutes() []route {
 		}, {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
 			summary: "Show work that has waited too long for a role of serve",
-			doc: "Entries of the audit log without a number, due pushes, expired approvals that are not closed, and ready " +
-				"steps of runs, over all tenants, by the " +
-				"store's clock; and, with the role worker, the ready steps of each tool that is not built in, of the caller's " +
-				"tenant. " +
-				"Each item has the waiting time of the oldest. Work that is not late is left out.",
+			doc: "Lists, over all tenants, by the store's clock: entries of the audit log without a number, due pushes, " +
+				"expired approvals that are not closed, and ready steps of runs. With the role worker, also lists the ready " +
+				"steps of each tool that is not built in, of the caller's tenant. Each item has the waiting time of the oldest. " +
+				"Work that is not late is left out.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {

@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestKeeper checks who may call what, and what is refused before anything is
-// done.
+// TestKeeper checks the roles of the routes, and the requests that they refuse.
 func TestKeeper(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())

@@ -33,9 +33,10 @@ func (s *Server) mandateRoutes() []route {
 		}, {
 			method: "POST", path: "/mandates", name: "proposeMandate", tag: tagDecisions,
 			summary: "Propose a plan",
-			doc: "Makes an action of L4 that shows the worst case. Once people approve it, its push makes the mandate: the " +
-				"calling agent's actions within it are approved at once. The active policy has to allow mandates, and still " +
-				"judges each action. The goal authorises nothing.",
+			doc: "Proposes an action of L4 that shows the most that the plan allows. When people have approved the action, " +
+				"its push creates the mandate. From then on, the calling agent's actions within the mandate are approved at " +
+				"once. The active policy has to allow mandates, and still judges each action. goal only explains the plan: the " +
+				"mandate covers what steps say.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer}, status: http.StatusCreated, out: typeOf[gatehouse.Action](),
 			idempotent: true,
 			example: `{"goal":"pay back","steps":[{"action_type":"refund","connector":"shop","operation":"refund",` +
@@ -45,14 +46,15 @@ func (s *Server) mandateRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
-			summary: "Read a mandate", doc: "Returns its limits and the used part of each.",
+			summary: "Read a mandate", doc: "Returns the mandate with its limits, and the used part of each limit.",
 			roles: readers, object: ObjectMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",
-			doc:     "Any approver may lower them. An omitted limit does not change. Wider limits need a new plan.",
-			roles:   people, changesRights: true, object: ObjectMandate, idempotent: true,
+			doc: "Any approver or administrator may lower them. An omitted limit does not change. A count that is already " +
+				"used up ends the mandate. Wider limits need a new plan.",
+			roles: people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			example: `{"in_all":{"count":2}}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.Narrowing) (reply, error) {
@@ -60,11 +62,13 @@ func (s *Server) mandateRoutes() []route {
 			}),
 		},
 		change("pause", "pauseMandate", "Pause a mandate at once",
-			"Any approver may. A failed action, or one of unknown outcome, pauses it too. A repeated call changes nothing.",
+			"Any approver or administrator may pause it. A failed action, or one of unknown outcome, pauses it too. A repeated "+
+				"call changes nothing.",
 			m.PauseMandate),
 		change("resume", "resumeMandate", "Resume a paused mandate",
 			"An approver who may decide what the agent proposes may resume it.", m.ResumeMandate),
 		change("revoke", "revokeMandate", "End a mandate at once",
-			"Any approver may. Actions that it approved stay approved. A repeated call changes nothing.", m.RevokeMandate),
+			"Any approver or administrator may end it. Actions that it approved stay approved. A repeated call changes "+
+				"nothing.", m.RevokeMandate),
 	}
 }

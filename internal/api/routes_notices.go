@@ -26,8 +26,9 @@ func (s *Server) noticeRoutes() []route {
 		{
 			method: "GET", path: "/notices", name: "listNotices", tag: tagAdmin,
 			summary: "List changes to rights and rules",
-			doc: "Changes to principals, keys, edit tokens, set-up links and policies since the caller was created. " +
-				"Each notice names the actor, the subject and the time. The newest comes first; dismissed notices are left out.",
+			doc: "Changes of rights, credentials and rules since the caller was created, such as those of principals, keys, " +
+				"secrets, grants, policies and connectors. Each notice names the actor, the subject and the time. The newest " +
+				"comes first; dismissed notices are left out.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notice]](),
 			query: paging(
 				param{name: "state", kind: paramEnum, enum: []string{"open", "all"},

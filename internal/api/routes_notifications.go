@@ -108,8 +108,8 @@ func (s *Server) notificationRoutes() []route {
 	}
 }
 
-// knownChannel refuses the name of no channel. It is for empty answers: what a former channel sent is
-// listed.
+// knownChannel returns an error if no channel has the name. It is for empty answers only, because messages of
+// a former channel are still listed.
 func knownChannel(ctx context.Context, n gatehouse.NotificationService, pointer, name string) error {
 	if name == "" {
 		return nil

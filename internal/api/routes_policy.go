@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -118,7 +119,7 @@ func versionOf(id string) (int, error) { return numberOf(id, ObjectPolicy) }
 func numberOf(id, kind string) (int, error) {
 	version, err := strconv.Atoi(id)
 	if err != nil || version < 1 || strconv.Itoa(version) != id {
-		return 0, gatehouse.E(gatehouse.CodeNotFound, "no such %s", kind)
+		return 0, gatehouse.E(gatehouse.CodeNotFound, "no such %s", strings.ReplaceAll(kind, "_", " "))
 	}
 	return version, nil
 }

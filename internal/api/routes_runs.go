@@ -70,13 +70,17 @@ func (s *Server) runRoutes() []route {
 						}}.Err()
 					}
 				}
-				return answer(s.cfg.Runs.ListRuns(ctx, f))
+				page, err := s.cfg.Runs.ListRuns(ctx, f)
+				if err == nil && len(page.Items) == 0 && f.Cursor == "" {
+					err = s.checkNames(ctx, c)
+				}
+				return answer(page, err)
 			}),
 		}, {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
 			summary: "Show the queues, workers and schedules of runs",
-			doc: "Lists the tools with ready steps, the steps that each worker holds with the end of its latest lease, and " +
-				"the next run of each schedule. A worker without steps is not listed.",
+			doc: "Lists the tools with ready steps; the workers that hold steps or pushes, with the end of the latest lease " +
+				"of each; and the next run of each schedule. A worker that holds none is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Runs.RunQueues(ctx))
@@ -151,9 +155,9 @@ func (s *Server) runRoutes() []route {
 			handler: plain(s.getRunEvidence),
 		}, {
 			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,
-			summary: "List the lessons of finished runs", doc: "What was attempted, what happened, and what to do otherwise; " +
-				"newest first.",
-			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Reflexion]](),
+			summary: "List the lessons of finished runs",
+			doc:     "What was attempted, what happened, and what to do differently; newest first.",
+			status:  http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Reflexion]](),
 			query: paging(param{name: "workflow", max: 128, doc: "Only those of this workflow."}),
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.ListReflexions(ctx, c.query["workflow"], c.query["cursor"], c.query.limit()))

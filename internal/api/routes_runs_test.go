@@ -157,7 +157,7 @@ func TestLongPollsOutlastTheServer(t *testing.T) {
 				leave()
 			}()
 			if err := send(ctx); err == nil {
-				t.Error("nobody waited")
+				t.Error("the request did not end with its context")
 			}
 			select {
 			case <-gone:

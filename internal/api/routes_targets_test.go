@@ -16,7 +16,7 @@ func report(source, body string) request {
 	return r
 }
 
-// TestTargetReports: the answer tells how many were marked, and no ids of actions.
+// TestTargetReports: the answer has the number of marked actions, and not their ids.
 func TestTargetReports(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, newFake())
@@ -43,7 +43,7 @@ func TestTargetReports(t *testing.T) {
 		t.Errorf("GET: %d", w.Code)
 	}
 
-	// A source that is unknown gets the answer of a workflow that is unknown.
+	// An unknown source gets the same answer as an unknown workflow.
 	var answers []string
 	for _, path := range []string{"targets/other", "targets/a%2Fb", "other"} {
 		r := report("triage", "{}")

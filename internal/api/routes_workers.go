@@ -12,8 +12,9 @@ const tagWorkers = "Workers"
 // leaseLost is a possible error of every call with a lease.
 var leaseLost = []gatehouse.Code{gatehouse.CodeLeaseLost}
 
-// Leases and heartbeats ignore Idempotency-Key: a stored answer could name an old
-// lease, and a lost lease expires by itself.
+// workerRoutes let workers lease steps and pushes, and report their outcomes. Leases
+// and heartbeats ignore Idempotency-Key: a stored answer could name an old lease, and
+// a lease whose answer was lost expires by itself.
 func (s *Server) workerRoutes() []route {
 	if s.cfg.Workers == nil {
 		return nil

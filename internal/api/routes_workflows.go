@@ -112,7 +112,7 @@ type workflowView struct {
 	*gatehouse.Workflow
 	Versions int                         `json:"versions"`
 	Runs     map[gatehouse.RunStatus]int `json:"runs"`
-	// FailureRate is between 0 and 1; null when no run has ended.
+	// FailureRate is between 0 and 1; null when no run of the last 30 days has ended.
 	FailureRate *float64 `json:"failure_rate"`
 }
 

@@ -37,7 +37,7 @@ func TestApplyWorkflowTakesTheSourceAsItIs(t *testing.T) {
 	}
 	w := request{method: "PUT", path: "/api/v1/workflows/unchanged", key: "gth_op", body: source}.send(s)
 	if w.Code != http.StatusOK || w.Header().Get("ETag") == "" {
-		t.Errorf("what is the newest version: %d %v", w.Code, w.Header())
+		t.Errorf("the source of the newest version: %d %v", w.Code, w.Header())
 	}
 }
 
@@ -100,7 +100,7 @@ func TestWorkflowVersions(t *testing.T) {
 		}
 	}
 	if got := f.last(t, "FindWorkflow").args[1]; got != 7 || f.count("FindWorkflow") != 1 {
-		t.Errorf("version %v was asked for, and %d times one", got, f.count("FindWorkflow"))
+		t.Errorf("version %v was asked for, and FindWorkflow ran %d times", got, f.count("FindWorkflow"))
 	}
 	f.values["WorkflowSummary"] = &gatehouse.WorkflowSummary{Workflow: testWorkflow(), Versions: 1,
 		Runs: map[gatehouse.RunStatus]int{gatehouse.RunRunning: 1}}

@@ -78,7 +78,7 @@ func testBundle() *gatehouse.Bundle {
 		Archive: archive.Bytes(), CreatedAt: testTime}
 }
 
-// samples are values of types whose kind does not say what is valid.
+// samples are valid values of types for which a value by kind would not be valid.
 var samples = map[reflect.Type]any{
 	typeOf[time.Time]():                    testTime,
 	typeOf[time.Duration]():                time.Minute,
@@ -126,7 +126,7 @@ func sampleOf(t reflect.Type) any {
 	return v.Interface()
 }
 
-// fillSample fills a value. outer are the types around it, which it does not contain again.
+// fillSample fills a value. outer are the types that contain it; none of them is filled again within it.
 func fillSample(v reflect.Value, outer []reflect.Type) {
 	t := v.Type()
 	if sample, ok := samples[t]; ok {

@@ -12,7 +12,7 @@ import (
 
 const schemaPrefix = "#/components/schemas/"
 
-// The schemas of the domain's scalar types, which the generator cannot derive.
+// scalars has the schemas of the domain's scalar types, which the generator cannot derive.
 var scalars = map[reflect.Type]func() *huma.Schema{
 	typeOf[gatehouse.JSON](): func() *huma.Schema {
 		return &huma.Schema{Description: "Any JSON value. Numbers come back digit for digit."}
@@ -104,6 +104,7 @@ func newRegistry() huma.Registry {
 	alias[gatehouse.Role](r)
 	alias[gatehouse.Code](r)
 	alias[gatehouse.Kind](r)
+	alias[gatehouse.MessageTopic](r)
 	alias[gatehouse.Outcome](r)
 	alias[gatehouse.DecisionKind](r)
 	alias[gatehouse.ApprovalStatus](r)
@@ -111,9 +112,9 @@ func newRegistry() huma.Registry {
 	return r
 }
 
-// finish adapts the generated schemas to the encoder: lists are never null,
-// pointers to objects can be null, and answers but not requests may have
-// additional members.
+// finish adapts the generated schemas to the encoder and the decoder: lists are
+// never null, pointers to objects can be null unless they have omitempty, and only
+// objects that no request contains may have additional members.
 func finish(r huma.Registry, requests []reflect.Type) {
 	closed := make(map[string]bool)
 	for _, t := range requests {
@@ -158,7 +159,8 @@ func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 	}
 }
 
-// problemSchema is RFC 9457 with our members; a code's context is open.
+// problemSchema completes and returns the schema of a problem (RFC 9457). It allows
+// additional members, because the members of a code's context are no properties of it.
 func problemSchema(r huma.Registry) *huma.Schema {
 	r.Schema(typeOf[problem](), true, "")
 	s := r.Map()["Problem"]

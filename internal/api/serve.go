@@ -125,8 +125,8 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	return status, s.write(w, status, c, out.value)
 }
 
-// refusal returns the error for a refused caller: not_found if the thing in the
-// path does not exist, else err. A cached caller that is not verified always gets
+// refusal returns the error for a refused caller: not_found if the object that the
+// path names does not exist, else err. A cached caller that is not verified always gets
 // err, and so learns nothing about existence.
 func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) error {
 	if p := c.caller.Cached; p != nil && !p.Verified {
@@ -138,7 +138,8 @@ func (s *Server) refusal(ctx context.Context, rt *route, c *call, err error) err
 	return err
 }
 
-// admit makes the checks that need no state.
+// admit makes the checks that do not depend on the object's state: role, edit token,
+// limit of bulk decisions, query, body and Idempotency-Key.
 func (s *Server) admit(ctx context.Context, r *http.Request, rt *route, c *call) (err error) {
 	p := c.caller.Principal
 	if err := s.entitle(ctx, r, rt, c); err != nil {

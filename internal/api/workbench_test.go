@@ -19,7 +19,7 @@ type workbench struct {
 	*fake
 	mu      sync.Mutex
 	steps   []*benchStep
-	changed chan struct{} // closed and replaced with every change
+	changed chan struct{} // closed and replaced at every change
 	answers map[string]any
 	most    int // maximum number of steps that ran at the same time
 	batch   int // maximum number of steps that one request leased
@@ -78,12 +78,12 @@ func (b *workbench) put(key string, input gatehouse.JSON) *benchStep {
 	s.ID, s.Key, s.Status, s.Input, s.Attempts, s.Generation = "stp_"+key, key, gatehouse.StepReady, input, 0, 0
 	s.IdempotencyKey = "run_1:" + key
 	b.steps = append(b.steps, s)
-	b.tell()
+	b.wake()
 	return s
 }
 
-// tell wakes all waiters. The caller holds the lock.
-func (b *workbench) tell() {
+// wake wakes all waiters. The caller holds the lock.
+func (b *workbench) wake() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
@@ -93,7 +93,7 @@ func (b *workbench) do(fn func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	fn()
-	b.tell()
+	b.wake()
 }
 
 // until waits for a condition on the bench.
@@ -166,7 +166,7 @@ func (b *workbench) lease(r gatehouse.LeaseRequest) (out []gatehouse.LeasedStep)
 	}
 	b.most, b.batch = max(b.most, running), max(b.batch, len(out))
 	if len(out) > 0 {
-		b.tell()
+		b.wake()
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func hold[T any](
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	defer b.tell()
+	defer b.wake()
 	if c.Idempotency != nil {
 		if known, ok := b.answers[c.Idempotency.Key]; ok {
 			return known.(T), nil

@@ -57,7 +57,7 @@ func TestCheckTamper(t *testing.T) {
 		{"entry appended", func(m *memLog) {
 			m.entries["acme"] = append(m.entries["acme"], forged(n))
 		}, audit.FaultTreeHash, n, n + 1},
-		{"entries behind the last number there is", func(m *memLog) {
+		{"entries with the largest possible number", func(m *memLog) {
 			for range 1500 {
 				m.entries["acme"] = append(m.entries["acme"], forged(math.MaxInt64))
 			}

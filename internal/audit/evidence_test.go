@@ -53,7 +53,7 @@ func run(t *testing.T, python, path string, stdin []byte, args ...string) (strin
 	return strings.TrimSpace(string(out)), err == nil
 }
 
-// TestWorkedExample checks the page's example with our code and with its own.
+// TestWorkedExample checks the page's example with this package and with verify.py.
 func TestWorkedExample(t *testing.T) {
 	t.Parallel()
 	examples := fenced(t, "json")
@@ -148,7 +148,7 @@ func TestEvidenceProgram(t *testing.T) {
 			t.Parallel()
 			got, ok := run(t, python, path, tt.stdin, strings.Fields(tt.kept)...)
 			if ok != tt.ok || !strings.HasPrefix(got, tt.says) {
-				t.Errorf("content: %v, says %q; want %v, %q", ok, got, tt.ok, tt.says)
+				t.Errorf("succeeded: %v, says %q; want %v, %q", ok, got, tt.ok, tt.says)
 			}
 		})
 	}

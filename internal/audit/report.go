@@ -16,11 +16,12 @@ const (
 	FaultIndex FaultKind = "index"
 	// FaultLeafHash: an entry's body does not match its stored hash.
 	FaultLeafHash FaultKind = "leaf_hash"
-	// FaultTreeHash: a stored hash of the tree does not match the entries.
+	// FaultTreeHash: a stored hash of the tree is missing, or does not match the entries.
 	FaultTreeHash FaultKind = "tree_hash"
 	// FaultMissing: the log ends before the size that its head names.
 	FaultMissing FaultKind = "missing"
-	// FaultBeyond: there are entries beyond the head, which it does not commit to.
+	// FaultBeyond: entries or tree hashes are stored beyond the size of the head, which
+	// does not commit to them.
 	FaultBeyond FaultKind = "beyond_head"
 	// FaultRoot: the entries are consistent with each other, but not with the
 	// head's root.
@@ -52,8 +53,8 @@ type Report struct {
 	// HeldHeads counts the heads held elsewhere that the log agrees with.
 	HeldHeads int `json:"held_heads"`
 	// Unnumbered counts the leaves that wait for their number; no head commits to
-	// them yet. Only [Check] sets it. When UnnumberedCapped is true there may be
-	// more.
+	// them yet. Only [Check] and [CheckBeside] set it. When UnnumberedCapped is true
+	// there may be more.
 	Unnumbered       int  `json:"unnumbered"`
 	UnnumberedCapped bool `json:"unnumbered_capped,omitempty"`
 	// Fault is nil when everything holds.

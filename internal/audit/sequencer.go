@@ -18,8 +18,9 @@ const DefaultBatch = 1000
 const (
 	// tick is the longest wait of a leaf whose wake-up was lost.
 	tick = 900 * time.Millisecond
-	// gap is the minimum time between two batches that are not full: under load,
-	// leaves gather, and numbering takes few of the commits that decisions need.
+	// gap is the minimum time between two batches that are not full. Under load,
+	// leaves gather meanwhile, so numbering needs few commits and delays decisions
+	// less.
 	gap = 20 * time.Millisecond
 	// contention is the mean pause after another sequencer was faster.
 	contention = 50 * time.Millisecond
@@ -131,9 +132,9 @@ func (s *Sequencer) overtaken(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// prepare computes numbers and hashes of the leaves, tenant by tenant, to extend
-// the logs that in reads. Per tenant it reads the log's size and the right edge of
-// its tree, and nothing per leaf.
+// prepare computes numbers and hashes of the leaves, to extend the logs of their
+// tenants. in returns the transaction of a tenant: per tenant, prepare reads the log's
+// size and the right edge of its tree, and nothing per leaf.
 func prepare(in func(tenant string) gatehouse.ReadTx, leaves []*gatehouse.PendingLeaf) ([]*batch, error) {
 	var batches []*batch
 	byTenant := make(map[string]*batch)

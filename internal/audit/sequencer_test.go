@@ -107,8 +107,9 @@ func TestRunBacksOff(t *testing.T) {
 	})
 }
 
-// TestRunTakesConflictLightly lets another sequencer be faster for a while.
-func TestRunTakesConflictLightly(t *testing.T) {
+// TestRunRetriesConflicts: after conflicts with a faster sequencer, Run tries again
+// soon, and logs nothing.
+func TestRunRetriesConflicts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := newMemLog()
@@ -135,18 +136,18 @@ func TestRunTakesConflictLightly(t *testing.T) {
 func TestNumberedIsCalledForEachLog(t *testing.T) {
 	t.Parallel()
 	log := newMemLog()
-	var told []string
-	s := &audit.Sequencer{Store: log, Numbered: func(tenant string) { told = append(told, tenant) }}
+	var notified []string
+	s := &audit.Sequencer{Store: log, Numbered: func(tenant string) { notified = append(notified, tenant) }}
 	for _, tenant := range []string{"acme", "globex", "acme"} {
 		log.append(tenant, body(0))
 	}
 	log.refuses = true
-	if n, err := s.Once(t.Context()); n != 0 || err == nil || len(told) > 0 {
-		t.Errorf("%d numbered, %v told: %v", n, told, err)
+	if n, err := s.Once(t.Context()); n != 0 || err == nil || len(notified) > 0 {
+		t.Errorf("%d numbered, called for %v: %v", n, notified, err)
 	}
 	log.refuses = false
-	if n, err := s.Once(t.Context()); n != 3 || err != nil || !slices.Equal(told, []string{"acme", "globex"}) {
-		t.Errorf("%d numbered, %v told: %v", n, told, err)
+	if n, err := s.Once(t.Context()); n != 3 || err != nil || !slices.Equal(notified, []string{"acme", "globex"}) {
+		t.Errorf("%d numbered, called for %v: %v", n, notified, err)
 	}
 }
 
@@ -164,7 +165,7 @@ func TestRunReportsRefusals(t *testing.T) {
 		synctest.Wait()
 		// 1, 2, 4, 8, 16, 30, 30, … seconds
 		if got := strings.Count(out.String(), "although no other sequencer has"); got < 20 || got > 30 {
-			t.Errorf("ten minutes of refusals were told of %d times", got)
+			t.Errorf("refusals of ten minutes were logged %d times", got)
 		}
 	})
 }

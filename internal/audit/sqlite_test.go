@@ -173,8 +173,8 @@ func TestOvertakenSequencer(t *testing.T) {
 	}
 }
 
-// TestCheckSQLite opens the database with another program, removes the triggers
-// that protect the log, and tampers. Check names the changed place.
+// TestCheckSQLite opens the database without the store, removes the triggers that
+// protect the log, and tampers. Check names the changed place.
 func TestCheckSQLite(t *testing.T) {
 	t.Parallel()
 	const n = 40

@@ -168,7 +168,7 @@ func TestHeldHeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if told := r.Fault != nil; told != (size > i) {
+		if detected := r.Fault != nil; detected != (size > i) {
 			t.Fatalf("entry %d of %d rewritten, a head of size %d held: fault %+v", i, n, size, r.Fault)
 		}
 		if r.Fault != nil && (r.Fault.Kind != audit.FaultHead || r.Fault.Index != int64(size)) {

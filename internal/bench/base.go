@@ -16,8 +16,8 @@ type base interface {
 	about() string
 	// how says how the bare sides commit.
 	how() string
-	// singleBesideRows reports whether the target for one client's decision is beside an endpoint that writes all
-	// rows of a decision in one statement, and not beside the bare claim.
+	// singleBesideRows reports whether the target for one client's decision compares it with an endpoint that writes
+	// all rows of a decision in one statement, and not with the bare claim.
 	singleBesideRows() bool
 	// startTarget is the target for a start, in milliseconds.
 	startTarget() float64
@@ -56,13 +56,13 @@ const (
 	proposalIs = "bare HTTP endpoint and the same rows, "
 )
 
-// way is one way in which a bare side writes; is says which, for the table.
+// way is one way in which a bare side writes; is describes it in the table.
 type way[In any] struct {
 	is    string
 	write func(id string, in *In) error
 }
 
-// decider stores actions and decides them; the targets are beside the first of its ways.
+// decider stores actions and decides them; the targets compare the gate with the first of its ways.
 type decider interface {
 	// pending stores n more pending actions and returns their ids.
 	pending(n int) ([]string, error)

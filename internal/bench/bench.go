@@ -142,8 +142,8 @@ type figure struct {
 	more bool
 }
 
-// figures lists the figures in the order of measurement. Those that are measured unless others are named are the
-// figures with targets for what users wait for.
+// figures lists the figures in the order of measurement. If Options.Only is empty, those without more are
+// measured: the figures with targets for what users wait for.
 var figures = []figure{
 	{"propose", "proposals over HTTP", (*runner).propose, false},
 	{"decide", "decisions over HTTP", (*runner).decide, false},

@@ -158,7 +158,7 @@ func (r *runner) called(ctx context.Context) (err error) {
 }
 
 // sample decides one action at a time, each after the previous one's call has arrived. decide
-// returns a function for the time of its commit.
+// returns a function that returns the time of its commit.
 func sample(
 	ctx context.Context, n int, arrivals <-chan time.Time, decide func(int) (func() time.Time, error),
 ) (*outcome, error) {

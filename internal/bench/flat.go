@@ -75,7 +75,7 @@ type flatSide struct {
 	*world
 	copies  *copier
 	walk    *storeWalk
-	waiting string // the template of what is pending
+	waiting string // the id of the pending action that is copied
 	swept   *outcome
 }
 
@@ -129,7 +129,7 @@ func (r *runner) openFlat(ctx context.Context, in databases, size, waiting int) 
 		return nil, err
 	}
 	r.say("flat: VACUUM ANALYZE")
-	return s, s.copies.settle(ctx)
+	return s, s.copies.vacuum(ctx)
 }
 
 func (s *flatSide) close() error {

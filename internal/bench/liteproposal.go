@@ -30,7 +30,7 @@ proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, ?, ?, 'agent', ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
-	// That index serves lookups of leaves, which are not a part of writing them.
+	// The index audit_action serves lookups of leaves, not the writing of them.
 	rowsSetup = `PRAGMA foreign_keys = ON; DROP INDEX audit_action`
 	rowLeaf   = `INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`
 )

@@ -12,7 +12,8 @@ import (
 const keyset = `SELECT a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
 WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > ? ORDER BY a.risk DESC, a.id LIMIT 50`
 
-// liteWalk reads the same rows with the plain query, from the same file, on its own connection.
+// liteWalk reads the inbox page by page with the plain query, from the gate's SQLite file, on its own connection.
+// After the last page it begins again.
 type liteWalk struct {
 	db     *bareDB
 	query  *sql.Stmt

@@ -18,8 +18,8 @@ const (
 	later = `(extract(epoch FROM now()) * 1000000)::bigint + 86400000000`
 )
 
-// copier multiplies the rows of actions within the server. The copies equal the row that the gate
-// itself wrote, except for ids and expiry.
+// copier multiplies the rows of actions within the server. The copies equal the original rows, except for
+// ids, sequence numbers, idempotency keys and the expiry.
 type copier struct {
 	conn *pgx.Conn
 	next int
@@ -36,14 +36,17 @@ func openCopier(ctx context.Context, url string) (*copier, error) {
 	}
 	// This disables triggers and foreign keys, which have already checked the original rows.
 	if _, err := conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
-		return nil, errors.Join(fmt.Errorf("the figure flat needs a superuser, to store rows unchanged: %w", err), conn.Close(ctx))
+		return nil, errors.Join(
+			fmt.Errorf("the figure flat needs a superuser, to disable triggers and foreign keys: %w", err),
+			conn.Close(ctx))
 	}
 	return c, nil
 }
 
 func (c *copier) close() error { return c.conn.Close(context.Background()) }
 
-// copied maps each table to the columns that differ between copies; i is the copy's number.
+// copied lists the tables in the order of their inserts. key selects the row to copy; $3 is the action's id.
+// values maps the columns that differ between copies to expressions; i is the copy's number.
 var copied = []struct {
 	table, key string
 	values     map[string]string
@@ -118,15 +121,15 @@ func (c *copier) settlePushes(ctx context.Context) error {
 	return err
 }
 
-// queuePushes returns all claimed pushes to the queue.
+// queuePushes puts all pushes that the measurement has claimed, including the settled ones, back into the queue.
 func (c *copier) queuePushes(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `UPDATE push SET status = 'queued', lease_until = NULL, lease_owner = '', finished_at = NULL
 WHERE lease_owner = 'bench'`)
 	return err
 }
 
-// settle vacuums the tables, so that no background work remains.
-func (c *copier) settle(ctx context.Context) error {
+// vacuum vacuums and analyzes all tables, so that autovacuum has nothing to do during the measurement.
+func (c *copier) vacuum(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `VACUUM (ANALYZE)`)
 	return err
 }

@@ -44,7 +44,7 @@ p AS (INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotenc
 INSERT INTO audit_leaf (seq, tenant, action_id, body) SELECT nextval('audit_leaf_row'), $1, id, $8 FROM a`
 )
 
-// pgRows is proposer on PostgreSQL.
+// pgRows is the proposer on PostgreSQL.
 type pgRows struct {
 	pool     *pgxpool.Pool
 	template *gatehouse.Action
@@ -92,7 +92,7 @@ func (b *pgRows) insert(list ...*pgProposal) error {
 		rows.excluded, proposedLeaf(a, "act$id"))...)
 }
 
-// pgDecisions is decider on PostgreSQL.
+// pgDecisions is the decider on PostgreSQL that writes all rows.
 type pgDecisions struct{ *pgRows }
 
 func (b *pgDecisions) pending(n int) ([]string, error) {

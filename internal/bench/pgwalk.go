@@ -11,7 +11,8 @@ import (
 // pgKeyset is keyset for PostgreSQL. It first finds the page's positions and then joins only their
 // rows. With a join of all rows, the planner may underestimate their number, read the whole tables
 // and sort them, which takes a second per page. The bounds and the order name the columns of the
-// intended index; another index by id would read all actions that are not pending.
+// intended index; through another index by id, the query would also read the actions that are not
+// pending.
 const pgKeyset = `SELECT a.id, a.*, p.*, o.* FROM (SELECT * FROM action
   WHERE tenant = 'default' AND status = 'pending' AND (risk, id) > (3, $1) AND risk <= 3 ORDER BY risk, id LIMIT 50) a
 JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq ORDER BY a.risk, a.id`

@@ -5,5 +5,5 @@ import _ "embed"
 //go:embed policy.yaml
 var policySource []byte
 
-// Policy is the policy of the measured gates: ten rules.
+// Policy returns the policy of the measured gates: ten rules.
 func Policy() []byte { return append([]byte(nil), policySource...) }

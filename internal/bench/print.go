@@ -82,7 +82,8 @@ func (s Spread) show() string {
 	return number(s.Median) + " (" + number(s.Min) + " – " + number(s.Max) + ")"
 }
 
-// number formats a value with three significant digits, and thousands in full.
+// number formats a value with three significant digits; from 0.1 to 1 with two, and from 100 on as
+// an integer.
 func number(v float64) string {
 	switch a := math.Abs(v); {
 	case a >= 100:

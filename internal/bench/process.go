@@ -26,7 +26,7 @@ const (
 	reads = 40
 	// childRounds limits the rounds of the figures on child processes, whose memory hardly varies.
 	childRounds = 3
-	// startLimit is how long a process may take until it is ready.
+	// startLimit limits the time of a round on child processes, in addition to twice their rest.
 	startLimit = 2 * time.Minute
 	megabyte   = 1 << 20
 )

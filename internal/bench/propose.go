@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// proposeClients is the number of clients that propose concurrently; proposeTarget is PERFORMANCE.md's target beside
-// the same rows under group commit.
+// proposeClients is the number of clients that propose concurrently; proposeTarget is the target of
+// docs/proof/performance.md, beside the same rows under group commit.
 const proposeClients, proposeTarget = 64, 0.5
 
 // propose measures proposals, beside bare inserts of the same rows.

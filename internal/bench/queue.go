@@ -9,11 +9,11 @@ import (
 
 // Queue is a job queue that is compared with the gate's pushes.
 type Queue interface {
-	// Is is its name.
+	// Is describes the queue for the table.
 	Is() string
 	// Store stores n jobs that do nothing. Its time is not measured.
 	Store(ctx context.Context, n int) error
-	// Carry works off n stored jobs and returns the duration, from the first poll until the last
+	// Carry processes n stored jobs and returns the duration, from the first poll until the last
 	// job is known to be done.
 	Carry(ctx context.Context, n int) (time.Duration, error)
 	Close() error

@@ -58,7 +58,7 @@ func lineRun(tenant string, steps int, now time.Time) *gatehouse.Run {
 	return run
 }
 
-// begin stores a new run.
+// begin stores a new run and moves it to running.
 func begin(tx gatehouse.Tx, run *gatehouse.Run) error {
 	run.Status = gatehouse.RunQueued
 	if err := tx.InsertRun(run); err != nil {
@@ -112,7 +112,7 @@ type ends struct {
 	done atomic.Pointer[chan struct{}]
 }
 
-// Notify passes the hint on.
+// Notify counts the hint of an ended run, and passes each hint on.
 func (e *ends) Notify(topic string) {
 	if topic == runs.TopicRuns && e.left.Add(-1) == 0 {
 		if done := e.done.Load(); done != nil {

@@ -51,7 +51,7 @@ func (r *runner) parked(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	// By half of the window, the one-time work of a start, such as the check of the log, is over.
+	// After half a window, the one-time work of a start, such as the check of the log, is over.
 	window := max(r.rest()/2, time.Second)
 	var cpu, rss values
 	for round := range min(r.Rounds, childRounds) {

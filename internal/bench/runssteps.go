@@ -44,7 +44,7 @@ func (r *runner) steps(ctx context.Context) error {
 // lines is a Queue of bare runs.
 type lines struct{ stepper }
 
-// Is is the name of the baseline.
+// Is describes the baseline for the table.
 func (*lines) Is() string {
 	return "bare lease and completion, the same rows in batches of as many, one transaction a batch"
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// sized is the number of actions of a round, or Options.Scale if that is less; sizedParts is the number of parts that
+// sized is the number of actions of a round, unless Options.Scale is less; sizedParts is the number of parts that
 // are shown.
 const sized, sizedParts = 2000, 8
 

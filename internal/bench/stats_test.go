@@ -30,8 +30,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Ratios are taken within a round. The ratio of the medians would not show that the machine was
-// slow for both sides in the same rounds.
+// Ratios are taken within a round, so that a round in which the machine is slow for both sides does
+// not change them.
 func TestRatiosAreTakenRoundByRound(t *testing.T) {
 	t.Parallel()
 	got := spreadOf(ratios([]float64{10, 100, 1000}, []float64{20, 200, 2000}))
@@ -63,8 +63,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// At least a share of q of the values are at or below the quantile, and less than that are below
-// it.
+// The share of values at or below the quantile is at least q, and the share of values below the
+// quantile is less than q.
 func TestQuantileProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -48,12 +48,12 @@ type world struct {
 	agent     *gatehouse.Principal
 	agentLine string
 	people    []person
-	// made counts the actions that fill has stored.
+	// made is the number of the next proposal: it counts the template and the actions that next has made.
 	made     int
 	template *gatehouse.Action
 	leaf     gatehouse.Leaf
-	// expiry, when set, spreads the expiry times of approvals over that period; end, when set, is
-	// the expiry time of each.
+	// expiry, when set, is the longest time from an action's proposal to its expiry; next distributes
+	// the expiry times over the 23 hours before. end, when set, is the expiry time of each action.
 	expiry time.Duration
 	end    time.Time
 }
@@ -75,8 +75,8 @@ func (r *runner) within(
 	return fn(in, w)
 }
 
-// open serves a gate with an agent and as many approvers as there are clients, each with a key of
-// its own.
+// open serves a gate with an agent and this number of people as approvers, at least one, each with
+// a key of their own.
 func (r *runner) open(ctx context.Context, s Setup, people int) (*world, error) {
 	g, err := r.Start(ctx, s)
 	if err != nil {
@@ -235,7 +235,7 @@ func (w *world) next() *gatehouse.Action {
 	a, ap := *w.template, *w.template.Approval
 	a.Proposal = *proposal(w.made)
 	if w.expiry > 0 {
-		// The stride distributes the times over the last 23 hours, out of order.
+		// The stride distributes the expiry times over the 23 hours before w.expiry, out of order.
 		ap.ExpiresAt = a.ProposedAt.Add(w.expiry - time.Duration(w.made*37%1380)*time.Minute)
 	}
 	w.made++
@@ -269,7 +269,7 @@ func (w *world) settle(ctx context.Context) error {
 	})
 }
 
-// settleIndex is settle, and waits until the search index is complete: for a server that keeps it.
+// settleIndex does what settle does, and waits until the server's search index is complete.
 func (w *world) settleIndex(ctx context.Context) error {
 	if err := w.settle(ctx); err != nil {
 		return err

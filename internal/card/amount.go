@@ -17,11 +17,13 @@ type Amount struct {
 	// with their signs. A new field counts with its full value, a removed one with
 	// its negated value.
 	Size, Change gatehouse.Decimal
-	// Set is true when a field is overwritten whose earlier value is unknown: its
-	// new value counts.
+	// Set is true when a field is overwritten whose earlier value is unknown, so
+	// that its new value counts, and for the limit of a plan.
 	Set bool
 	// Fields is the number of changes that are added up.
 	Fields int
+	// Unlike is true when fields of different names are added up, such as a price and a cost.
+	Unlike bool
 }
 
 // String returns the change with its sign and currency: "+2.50 USD". A value that
@@ -49,8 +51,9 @@ func Amounts(a *gatehouse.Action) []Amount {
 
 // amountsOf adds up the changes of one action. A bulk operation with one value for all records
 // counts each record: by the difference to the value that it replaces, or by the value itself when
-// the earlier one is unknown. So does an update of the records that a condition names. For a plan,
-// only the total limit counts: its other amounts are parts of it.
+// the earlier one is unknown. An update of the records that a condition selects counts its value for
+// the largest number of records. For a plan, only the total limit counts: its other amounts are parts
+// of it.
 func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	shape, plan, most := shapeOf(a), isPlan(a), MaxRows(a)
 	replaced := make(map[string]int) // by field: the number of records whose earlier value is known
@@ -59,7 +62,7 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 			replaced[c.Steps[1]]++
 		}
 	}
-	sums := make(map[string]*Amount)
+	sums := make(map[string]*sumOfFields)
 	for _, c := range all {
 		if c.Context || c.Kind == Same || len(c.Steps) == 0 || !c.money ||
 			plan && c.Steps[0] != "in_all" || most > 0 && c.Steps[0] != "set" {
@@ -75,7 +78,7 @@ func amountsOf(a *gatehouse.Action, all []Change) []Amount {
 	}
 	out := make([]Amount, 0, len(sums))
 	for _, s := range sums {
-		out = append(out, *s)
+		out = append(out, s.Amount)
 	}
 	slices.SortFunc(out, func(x, y Amount) int { return cmp.Compare(x.Currency, y.Currency) })
 	return out
@@ -92,21 +95,29 @@ func (c Change) moneyField() string {
 	return c.Steps[0]
 }
 
+// sumOfFields is an amount with the name of its first field.
+type sumOfFields struct {
+	Amount
+	field string
+}
+
 // addMoney adds the effect of one field in a number of records, in the field's
-// earlier and later currency.
-func addMoney(sums map[string]*Amount, c Change, records int, set bool) {
+// earlier and later currency. set makes it [Amount.Set].
+func addMoney(sums map[string]*sumOfFields, c Change, records int, set bool) {
 	before, wasNumber := c.number(c.Before)
 	after, isNumber := c.number(c.After)
 	if !wasNumber && !isNumber {
 		return
 	}
+	name := c.moneyField()
 	add := func(currency string, change gatehouse.Decimal) {
 		change = times(change, records)
 		s := sums[currency]
 		if s == nil {
-			s = &Amount{Currency: currency}
+			s = &sumOfFields{Amount{Currency: currency}, name}
 			sums[currency] = s
 		}
+		s.Unlike = s.Unlike || s.field != name
 		s.Size, s.Change, s.Set, s.Fields = s.Size.Add(change.Abs()), s.Change.Add(change), s.Set || set, s.Fields+1
 	}
 	switch {
@@ -133,8 +144,8 @@ func times(d gatehouse.Decimal, n int) gatehouse.Decimal {
 	return sum
 }
 
-// Claim returns the magnitude that the proposer claims, when the payload has
-// another: "98.00 USD"; "" when they agree, and when nothing is claimed.
+// Claim returns the magnitude that the proposer claims, when none of the payload's
+// amounts equals it: "98.00 USD"; "" when one does, and when nothing is claimed.
 func Claim(a *gatehouse.Action, amounts []Amount) string {
 	m := a.Magnitude
 	if m == nil || m.Amount == "" {
@@ -160,9 +171,9 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 }
 
 // Money returns the amount of money in an action's change, in one currency, "" if the change
-// names none. Every value counts in full, because the proposer states the values before. It
-// returns false if there is no amount, if there are amounts in several currencies, and if the
-// amount is not [Countable].
+// names none. Every new value counts in full, not by its difference to the value before, which
+// only the proposer states. Money returns false if there is no amount, if there are amounts in
+// several currencies, and if the amount is not [Countable].
 func Money(a *gatehouse.Action) (amount gatehouse.Decimal, currency string, ok bool) {
 	bare := *a
 	bare.CurrentState = ""

@@ -153,3 +153,23 @@ func TestWeightOrdersFields(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestFieldsOfAnElementThatStays: a field that is added to an element does not add the element.
+func TestFieldsOfAnElementThatStays(t *testing.T) {
+	t.Parallel()
+	for change, want := range map[string]int{
+		`{"lines":[{"sku":"X","note":"n","qty":1}]}`: 0,
+		`{"lines":[]}`: 1,
+		`{"lines":[{"sku":"X"},{"sku":"Y","note":"n"}]}`:          2,
+		`{"lines":[{"sku":"X","parts":[{"id":"P","note":"n"}]}]}`: 1,
+	} {
+		a := action(t, "order", "update", "order/1", `{"lines":[{"sku":"X"}]}`, change)
+		got := 0
+		for _, g := range card.Groups(card.Changes(a)) {
+			got = max(got, g.Number)
+		}
+		if got != want {
+			t.Errorf("%s: element %d is said to be added or removed, want %d", change, got, want)
+		}
+	}
+}

@@ -41,7 +41,8 @@ type Change struct {
 	// Common marks the effect on one record of a value that a bulk operation sets
 	// in all records. The value itself is a separate Change without Key.
 	Common bool
-	// Delta is the increase of a number, nil when one side is not a number.
+	// Delta is the increase of a number, nil when one side is not a number, or when the currencies
+	// differ.
 	Delta *Delta
 	// CurrencyBefore and Currency are the currencies of a field that holds money,
 	// "" when they are unknown.
@@ -52,6 +53,9 @@ type Change struct {
 	declared *declaredField
 	// around is the object that has the field.
 	around *scope
+	// element is where Steps has the index of the outermost list element that is added or removed with the field; 0
+	// if there is none.
+	element int
 	// Text compares the lines of long texts, nil for other values.
 	Text *Text
 }
@@ -78,7 +82,8 @@ func (d Delta) String() string {
 }
 
 // Changes takes a change apart: every leaf of the pre-image is the Before, and
-// every leaf of the proposed change the After, of exactly one result.
+// every leaf of the proposed change the After, of exactly one result. Two kinds of
+// results repeat a value as their After: those that are Common, and the context.
 //
 // The members of the proposed change replace those of the pre-image; members that
 // it does not name stay. A named member is replaced as a whole: what a nested

@@ -58,7 +58,7 @@ func TestChanges(t *testing.T) {
 			`{"currency":"USD","price":"12.50"}`, []string{
 				`changed /currency ["EUR"] ["USD"]`, `changed /price ["10.00"] ["12.50"]`,
 			}},
-		{"what is no money has no currency", "update", "item/A", `{"currency":"EUR","stock":1}`, `{"stock":5}`, []string{
+		{"a field without money has no currency", "update", "item/A", `{"currency":"EUR","stock":1}`, `{"stock":5}`, []string{
 			`changed /stock [1] [5] +4`, `same /currency ["EUR"] ["EUR"] context`,
 		}},
 		{"nested objects are replaced", "update", "item/A", `{"x":{"a":1,"b":{"c":2}},"y":1}`, `{"x":{"a":1,"d":[]}}`,
@@ -183,7 +183,8 @@ func leaves(into map[string]gatehouse.JSON, at string, j gatehouse.JSON) {
 }
 
 // TestChangesCoverThePayload: every leaf of the pre-image is the Before, and
-// every leaf of the change the After, of exactly one change.
+// every leaf of the proposed change the After, of exactly one result, not counting
+// the After of Common results and of the context.
 func TestChangesCoverThePayload(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -106,7 +106,7 @@ func TestHidden(t *testing.T) {
 		{"a line of the diff is cut", diff, card.Limits{Value: 20}, []string{"a line of the diff would be cut"}},
 		{"the target is cut", plain, card.Limits{Value: 4, Fields: 1},
 			[]string{"2 values would be cut", "the name of a target would be cut"}},
-		{"in all", long, card.Limits{Total: 100}, []string{"111 characters are more than the 100 that are shown"}},
+		{"all characters", long, card.Limits{Total: 100}, []string{"111 characters are more than the 100 that are shown"}},
 	} {
 		hidden, reasons := card.Hidden(c.a, c.limits)
 		if d := cmp.Diff(c.want, reasons); d != "" || hidden != (len(c.want) > 0) {
@@ -165,13 +165,13 @@ func TestAmounts(t *testing.T) {
 		a    *gatehouse.Action
 		want string
 	}{
-		"an update":                   {act("update", `{"currency":"USD","price":"10"}`, `{"price":"99.99"}`), "+89.99 USD"},
-		"down":                        {act("update", `{"currency":"USD","price":"10.00"}`, `{"price":"9"}`), "-1.00 USD"},
-		"a payment":                   {act("pay", ``, `{"amount":"125000","currency":"USD"}`), "+125000 USD"},
-		"of no currency":              {act("pay", ``, `{"amount":9800.00}`), "+9800.00"},
-		"something new":               {act("insert", ``, `{"currency":"USD","price":"1.50"}`), "+1.50 USD"},
-		"what was there is not known": {act("update", ``, `{"currency":"USD","price":"7"}`), "7 USD"},
-		"what goes":                   {act("delete", `{"currency":"USD","total":"5"}`, `{}`), "-5 USD"},
+		"an update":                {act("update", `{"currency":"USD","price":"10"}`, `{"price":"99.99"}`), "+89.99 USD"},
+		"a decrease":               {act("update", `{"currency":"USD","price":"10.00"}`, `{"price":"9"}`), "-1.00 USD"},
+		"a payment":                {act("pay", ``, `{"amount":"125000","currency":"USD"}`), "+125000 USD"},
+		"without a currency":       {act("pay", ``, `{"amount":9800.00}`), "+9800.00"},
+		"an insert":                {act("insert", ``, `{"currency":"USD","price":"1.50"}`), "+1.50 USD"},
+		"an unknown earlier value": {act("update", ``, `{"currency":"USD","price":"7"}`), "7 USD"},
+		"a delete":                 {act("delete", `{"currency":"USD","total":"5"}`, `{}`), "-5 USD"},
 		"two fields that cancel out": {
 			act("update", `{"cost":"5","currency":"USD","price":"5"}`, `{"cost":"4","price":"6"}`),
 			"0 USD (2 USD moved)",
@@ -205,7 +205,7 @@ func TestAmounts(t *testing.T) {
 		"what stays is not counted": {act("update", `{"currency":"USD","price":"10","stock":1}`, `{"stock":2}`), ""},
 		"rows of a condition": {act("update_where", ``, `{"max_rows":20,"set":{"currency":"USD","price":"9.00"},`+
 			`"where":[{"column":"price","op":"<","value":"5.00"}]}`), "180.00 USD"},
-		"written again as it is, again": {act("update", `{"currency":"USD","price":"10"}`, `{"price":"10"}`), ""},
+		"the value that it already has": {act("update", `{"currency":"USD","price":"10"}`, `{"price":"10"}`), ""},
 	} {
 		c.a.Magnitude = &gatehouse.Magnitude{Amount: "98.00", Currency: "CHF"}
 		var got []string

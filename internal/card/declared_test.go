@@ -111,6 +111,21 @@ func TestDeclaredAmountsOfRecords(t *testing.T) {
 	}
 }
 
+// TestPercentOfMinorUnits: a percentage compares two amounts in the same unit.
+func TestPercentOfMinorUnits(t *testing.T) {
+	t.Parallel()
+	a := declaring("update", `{"cents":1000,"unit":"EUR"}`, `{"cents":1250,"unit":"EUR"}`,
+		gatehouse.AmountField{Field: "/cents", Currency: "/unit", Minor: true})
+	for _, c := range Changes(a) {
+		if c.Delta != nil && c.Percent() != "+25 %" {
+			t.Errorf("10.00 to 12.50 EUR is %s", c.Percent())
+		}
+	}
+	if list := Amounts(a); len(list) != 1 || list[0].String() != "+2.50 EUR" {
+		t.Errorf("the amounts are %v", list)
+	}
+}
+
 // TestClaimAgainstDeclared: a claim is compared with the declared amount in its major unit.
 func TestClaimAgainstDeclared(t *testing.T) {
 	t.Parallel()

@@ -12,13 +12,13 @@
 // Text from agents is hostile until a person has judged it. The package never
 // builds its own words from an agent's free text (rationale, context, metadata).
 // Payload values are shown as values and marked as such, so that a value cannot
-// pass for the package's own words. [Visible] tells for every character whether it
+// pass for the package's own words. [Visible] says for every character whether it
 // shows as itself.
 //
 // Nothing is lost. Folded parts can be unfolded: [Changes] covers the whole
 // pre-image and the whole change; the lines of a [Text] reproduce both of its sides
 // byte for byte, and so do the spans of [Visible]. A view that cuts something off
-// asks [Hidden], and must not offer approval.
+// calls [Hidden], and must not offer approval if it reports a hidden part.
 //
 // Numbers are the lexemes as they are stored. Arithmetic is that of
 // [gatehouse.Decimal]: exact.

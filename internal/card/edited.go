@@ -15,7 +15,7 @@ func Edited(before, after gatehouse.JSON) []Change {
 	return slices.DeleteFunc(w.out, func(c Change) bool { return c.Kind == Same })
 }
 
-// EditedChanges is [Edited] of the two changes that an edit keeps.
+// EditedChanges returns the differing fields that an edit stores, as [Edited] does, but without currencies.
 func EditedChanges(e *gatehouse.Edit) []Change {
 	list := make([]Change, 0, len(e.Changes))
 	for _, f := range e.Changes {

@@ -52,6 +52,6 @@ func TestAfterEdit(t *testing.T) {
 		}
 	}
 	if AfterEdit(&gatehouse.Action{}, ana) != "" {
-		t.Error("nobody is asked, and somebody may approve")
+		t.Error("an action without an approval: it says who may approve it")
 	}
 }

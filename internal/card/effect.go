@@ -26,11 +26,14 @@ func (p Person) IsOne(list []string) bool {
 // Totals is the effect of deciding several actions at once, shown before the
 // decision.
 type Totals struct {
-	Count   int // actions that would be decided
-	Records int // that they change; each key of a bulk operation counts
+	Count int // actions that would be decided
+	// Records counts the records that these actions change: each record of a bulk
+	// operation, and [MaxRows] of an update by a condition.
+	Records int
 	// Sums has one entry per currency, in alphabetical order.
 	Sums []Sum
-	// Largest is the bulk operation with the most records, nil when there is none.
+	// Largest is the bulk operation that names the most records, nil when none names
+	// more than one.
 	// Each Sum has the action with the largest amount.
 	Largest *gatehouse.Action
 	// Unpriced counts the actions whose payload has no amount.

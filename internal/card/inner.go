@@ -21,7 +21,8 @@ const maxInner = 4 << 10
 
 // Inner compares two texts that replace each other: prose by words, anything else
 // (an IBAN, an address, an id) by characters. ok is false when they differ so much
-// that marks would say nothing. The stretches of each side, joined, are that side.
+// that marks would say nothing, and for texts that are equal, empty or longer than
+// 2 × maxInner together. The stretches of each side, joined, are that side.
 func Inner(before, after string) (was, is []Stretch, ok bool) {
 	if before == after || before == "" || after == "" || len(before)+len(after) > 2*maxInner {
 		return nil, nil, false
@@ -118,7 +119,7 @@ func charactersOf(s string) []string {
 }
 
 // isProse reports whether tokens read as prose: at least three words, most of them
-// made of letters alone.
+// made of letters and punctuation alone.
 func isProse(tokens []string) bool {
 	words, letters := 0, 0
 	for _, t := range tokens {
@@ -134,7 +135,7 @@ func isProse(tokens []string) bool {
 	return words >= 3 && 2*letters > words
 }
 
-// Shown is a span that tells whether it differs from the other side.
+// Shown is a span, and whether it differs from the other side.
 type Shown struct {
 	Span
 	Differs bool
@@ -247,7 +248,7 @@ func (c Change) TypeOnly() bool {
 }
 
 // innerLines compares the lines of a removed run with those of the added run that
-// replaces it, when both have the same number of lines.
+// replaces it, when both have the same number of lines, at most 100.
 func innerLines(lines []Line) {
 	for i := 0; i < len(lines); {
 		gone := i
@@ -311,18 +312,13 @@ func Groups(changes []Change) []Group {
 	return out
 }
 
-// elementOf is the position in Steps of the list index of an element that is added
-// or removed; 0 for none.
+// elementOf returns where Steps has the index of the list element that is added or removed with the change; 0 if there
+// is none, or if the element is a single value.
 func elementOf(c Change) int {
-	if c.Kind != Added && c.Kind != Removed || c.Text != nil || c.Context {
+	if c.Text != nil || c.Context || c.element == len(c.Steps)-1 {
 		return 0
 	}
-	for i := 1; i < len(c.Steps)-1; i++ {
-		if isIndex(c.Steps[i]) {
-			return i
-		}
-	}
-	return 0
+	return c.element
 }
 
 func isIndex(s string) bool { return s != "" && len(s) < 10 && strings.Trim(s, "0123456789") == "" }

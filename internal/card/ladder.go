@@ -30,8 +30,8 @@ type Step struct {
 	// Reason is true when this person's approval needs a reason, given before they
 	// see the notes of others.
 	Reason bool
-	// Destroys is true when approving deletes something, or is of the highest
-	// level.
+	// Destroys is true when the action deletes something, or has the highest or an
+	// unknown level.
 	Destroys bool
 	// Bulk is true when the action can be decided together with others.
 	Bulk bool

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// moneyWords are the last words of names of fields that hold money.
+// moneyWords are the words with which the name of a field ends if the field holds money.
 var moneyWords = map[string]bool{
 	"price": true, "cost": true, "amount": true, "total": true, "subtotal": true, "fee": true, "fees": true,
 	"balance": true,
@@ -74,7 +74,7 @@ func (s *scope) of(field string) (before, after string) {
 	return s.beside(field)
 }
 
-// beside is of, for a field that holds money.
+// beside is like of, for a field that is known to hold money.
 func (s *scope) beside(field string) (before, after string) {
 	if s == nil {
 		return "", ""

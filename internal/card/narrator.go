@@ -227,8 +227,9 @@ func (n *narrator) namedUpdate() (p Phrase) {
 	return append(p, object(n.a.Target, false)...)
 }
 
-// writesFields reports whether the fields say what an operation of a neutral name does. The action
-// type does not: the proposer chooses it, and could call a new bank account a change of price.
+// writesFields reports whether the sentence names the fields that an operation with a neutral name writes. The
+// words of the action type are not used then: the proposer chooses the type, and could call a new bank account
+// a change of price.
 func (n *narrator) writesFields() bool {
 	return n.shape.effect == effectUnknown && isNeutral(n.a.Operation) && len(n.fields) > 0 && !onTool(n.a) &&
 		(strings.HasPrefix(typeWord(n.a.ActionType), "Change ") ||
@@ -392,7 +393,7 @@ func lines(t *Text) string {
 	return counted(t.Added, "line") + " added and " + thousands(t.Removed) + " removed"
 }
 
-// amount is a value with its currency.
+// amount is a value; with show, a number is followed by its currency.
 func (n *narrator) amount(c Change, v Value, currency string, show bool) string {
 	s := inline(v, n.longest)
 	if worth := c.Worth(v); worth != "" {

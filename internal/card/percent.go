@@ -12,7 +12,7 @@ func (c Change) Percent() string {
 	if c.Delta == nil {
 		return ""
 	}
-	before, ok := c.Before.Decimal()
+	before, ok := c.number(c.Before)
 	if !ok || before.Sign() == 0 || c.Delta.Amount.Sign() == 0 {
 		return ""
 	}

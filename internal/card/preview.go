@@ -8,7 +8,7 @@ import (
 
 // Preview is a preview in words. Texts from the target are raw: see [Visible].
 type Preview struct {
-	// Summary is the result in one line: "1 row would change, as proposed".
+	// Summary is the result in one line: "1 record would change, as proposed".
 	Summary string
 	// Bad is true when the result is not what was proposed.
 	Bad bool
@@ -33,7 +33,8 @@ type PreviewField struct {
 }
 
 // DescribePreview puts a preview into words; false when there is none. undo is the connector's
-// [UndoText], which is used unless the target says that the change cannot be undone.
+// [UndoText]. Where the target's preview contradicts it, the preview counts; a failed preview has no
+// Undo.
 func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out Preview, ok bool) {
 	if p == nil || p.None != "" {
 		return out, false

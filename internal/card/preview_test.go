@@ -36,9 +36,9 @@ func TestDescribePreview(t *testing.T) {
 		}
 	}
 	if _, ok := card.DescribePreview("shop", &gatehouse.Preview{None: "no"}, ""); ok {
-		t.Error("no preview is described")
+		t.Error("a preview that the target cannot make is described")
 	}
 	if _, ok := card.DescribePreview("shop", nil, ""); ok {
-		t.Error("nothing is described")
+		t.Error("a nil preview is described")
 	}
 }

@@ -56,7 +56,8 @@ func Alike(list []*gatehouse.Action) Phrase {
 }
 
 // RowText is [Row] as text, followed by an update's effect on money: "Change price
-// of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". It is raw: see [Visible].
+// of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". Unlike amounts have no sum there. It is raw: see
+// [Visible].
 func RowText(a *gatehouse.Action) string {
 	if a.Title != "" {
 		return cut(a.Title, longTitle)
@@ -68,7 +69,7 @@ func RowText(a *gatehouse.Action) string {
 	}
 	texts := make([]string, len(n.amounts))
 	for i, x := range n.amounts {
-		if x.Set {
+		if x.Set || x.Unlike {
 			return row
 		}
 		texts[i] = x.String()

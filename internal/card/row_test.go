@@ -24,6 +24,10 @@ func TestRows(t *testing.T) {
 			`{"aisle":"5","grand_total":"9800.00","name":"b","status":"paid"}`,
 			"Change order 1042: grand total 10.00 → 9800.00, status open → paid, name a → b and 1 more (+9790.00)",
 		}, {
+			"a price and a cost have no sum", "field_update", "update", "item/SKU-1",
+			`{"cost":"0.04","currency":"USD","price":"0.10"}`, `{"cost":"0.05","price":"0.12"}`,
+			"Change item SKU-1: price 0.10 → 0.12 USD, cost 0.04 → 0.05 USD",
+		}, {
 			"no money", "field_update", "update", "item/SKU-1", `{"unit":"box","stock":1,"name":"a"}`,
 			`{"unit":"bag","stock":2,"name":"b"}`,
 			"Change item SKU-1: name a → b, stock 1 → 2 and 1 more",
@@ -35,7 +39,7 @@ func TestRows(t *testing.T) {
 			`{"amount":"125000.00","currency":"EUR","iban":"DE02","payee":"ACME"}`,
 			"Create payment P-9: amount 125000.00 EUR, iban DE02, payee ACME",
 		}, {
-			"a deletion names what goes", "delete_order", "delete", "order/1042",
+			"a deletion names the deleted record", "delete_order", "delete", "order/1042",
 			`{"note":"x","status":"open","total":"480.00","currency":"USD","z":1}`, `{}`,
 			"Delete order 1042: total 480.00 USD, status open, currency USD and 2 more",
 		}, {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// splitWords splits plain text into spans, with each word that mixes scripts, or is in one of the
-// scripts in passing, as its own span.
+// splitWords splits plain text into spans. Each word that mixes scripts, or has letters of a script in the set
+// passing (see passes), is its own span, and so is each run of digits or separators of another script.
 func splitWords(s string, passing scriptSet) []Span {
 	var out []Span
 	start := 0 // of the text that is not in out yet
@@ -100,7 +100,7 @@ const (
 	greekAlike // Greek letters that can pass for Latin ones
 	armenian
 	cherokee
-	eastAsian // Han, Kana, Hangul, Bopomofo: one word has several of them
+	eastAsian // Han, Kana, Hangul, Bopomofo: one word may mix them
 	styled    // letters in a special form: bold 𝐚, fullwidth ａ
 	otherScript
 )

@@ -145,7 +145,7 @@ func TestSentences(t *testing.T) {
 			short:    "Change price, cost and 3 more of SKU-1", button: "Change price, cost and 3 more",
 		},
 		{
-			name: "what was there is not given", actionType: "spec_update", operation: "update", target: "item/SKU-1",
+			name: "no earlier values", actionType: "spec_update", operation: "update", target: "item/SKU-1",
 			after:    `{"color":"red"}`,
 			sentence: "Set color of SKU-1 to red", short: "Set color of SKU-1", button: "Set color to red",
 		},
@@ -356,7 +356,7 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	t.Parallel()
 	a := action(t, "approval", "approve", "run/run_01a1", "", `{}`)
 	if got, want := card.Button(a), "Approve run run_01a1"; got != want {
-		t.Errorf("somebody's own operation: got %s, want %s", got, want)
+		t.Errorf("approve of another connector: got %s, want %s", got, want)
 	}
 	a.Connector = "workflow"
 	for got, want := range map[string]string{
@@ -369,7 +369,7 @@ func TestSentenceOfAQuestion(t *testing.T) {
 	}
 	a.ProposedChange = canonical(t, `{"count":12}`)
 	if got, want := card.Sentence(a), "Continue run run_01a1: count 12"; got != want {
-		t.Errorf("with what is asked about: got %s, want %s", got, want)
+		t.Errorf("with the values that it asks about: got %s, want %s", got, want)
 	}
 }
 
@@ -397,8 +397,8 @@ func TestSentenceOfToolCalls(t *testing.T) {
 	}
 }
 
-// TestTheTypeNamesNoChange: the proposer chooses the action type, so the fields say what a write of a
-// neutral name changes.
+// TestTheTypeNamesNoChange: the proposer chooses the action type. So the sentence of an operation with a
+// neutral name names the changed fields.
 func TestTheTypeNamesNoChange(t *testing.T) {
 	t.Parallel()
 	a := action(t, "price_change", "put", "vendor/7", `{"iban":"DE1","name":"Acme"}`, `{"iban":"DE2","name":"Acme"}`)
@@ -450,7 +450,7 @@ func TestReversibility(t *testing.T) {
 		{"all is known", update, card.Reversible},
 		{"one field is not known", action(t, "x", "update", "item/A", `{"price":"1"}`, `{"price":"2","cost":"1"}`),
 			card.ReversalOpen},
-		{"an operation of somebody's", action(t, "x", "update_price", "item/A", `{"price":"1"}`, `{"price":"2"}`),
+		{"an operation of a connector", action(t, "x", "update_price", "item/A", `{"price":"1"}`, `{"price":"2"}`),
 			card.ReversalOpen},
 		{"a delete", action(t, "x", "delete", "item/A", `{"price":"1"}`, `{}`), card.ReversalOpen},
 		{"the receipt says yes", applied(true), card.Reversible},

@@ -36,7 +36,7 @@ func effectOf(operation string) effect {
 	return effects[words[0]]
 }
 
-// wordsOf splits a name at characters that are neither letter nor digit, and before
+// wordsOf splits a name at ASCII characters other than letters, digits and the apostrophe, and before
 // a capital that follows a lower-case letter.
 func wordsOf(name string) []string {
 	var words []string

@@ -25,9 +25,9 @@ type Line struct {
 	Text string
 	// Before and After are line numbers from 1; 0 on the side that lacks the line.
 	Before, After int
-	// Open marks the last line of a side that does not end in a line feed. In a
-	// comparison it is set only when the other side does end in one, so that this
-	// is the change.
+	// Open marks the last line of a side that does not end in a line feed. A
+	// comparison sets it only when the other side ends in a line feed: the line
+	// feed is then the change.
 	Open bool
 	// Parts marks the differences from the other side's corresponding line; nil
 	// when there is none.
@@ -73,8 +73,7 @@ func (t *Text) Sides() (before, after string) {
 	return before, after
 }
 
-// contextLines is how many unchanged lines are shown around a change. One more
-// would be a fold of a single line, which is not worth hiding.
+// contextLines is how many unchanged lines are shown before and after a change.
 const contextLines = 3
 
 // manyLines is the total number of lines beyond which the comparison looks for a

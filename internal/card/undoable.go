@@ -8,8 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// UndoText says in one sentence whether a pending action could be undone after it was carried out now,
-// as its connector declares; "" if unknown, and for a question of Gatehouse itself.
+// UndoText says in one sentence whether a pending action, if it were carried out now, could be undone, as
+// its connector declares. It is "" if that is unknown, if the action is not pending, and for an action on
+// Gatehouse itself or one of its runs.
 func UndoText(a *gatehouse.Action, now time.Time) string {
 	if a.Status != gatehouse.StatusPending || a.Declared == nil || a.Declared.Undo == nil ||
 		a.Connector == "workflow" || a.Connector == "gatehouse" || strings.HasPrefix(a.Operation, "gatehouse_") {
@@ -26,7 +27,7 @@ func UndoText(a *gatehouse.Action, now time.Time) string {
 	case !u.Possible:
 		return "Cannot be undone: " + u.Why + "."
 	case missing != "":
-		return "Cannot be undone: the proposal does not give the value of " + missing + " before."
+		return "Cannot be undone: the proposal does not say which value " + missing + " has now."
 	}
 	s := "Can be undone"
 	if u.Within > 0 {
@@ -44,7 +45,8 @@ func UndoText(a *gatehouse.Action, now time.Time) string {
 // Lasts reports whether an [UndoText] says that the change cannot be undone.
 func Lasts(undo string) bool { return strings.HasPrefix(undo, "Cannot ") }
 
-// undoneFields names the fields that change, up to two.
+// undoneFields names the fields that change: "the price and cost". It is "the records" for a bulk operation, and
+// "it" if more than namedFields change or the operation is no update.
 func undoneFields(a *gatehouse.Action) string {
 	n := newNarrator(a, longInButton)
 	switch {
@@ -60,8 +62,8 @@ func undoneFields(a *gatehouse.Action) string {
 	return "the " + strings.Join(names, " and ")
 }
 
-// unknownBefore is the first field of the change whose value before the proposal does not give, ""
-// if it gives all.
+// unknownBefore is the first field of the change whose earlier value is not in the proposal, "" if all
+// earlier values are.
 func unknownBefore(a *gatehouse.Action) string {
 	members, _ := a.ProposedChange.Fields()
 	before, _ := a.CurrentState.Fields()

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-func TestUndo(t *testing.T) {
+func TestUndoText(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 2, 14, 0, 0, 0, time.UTC)
 	for want, u := range map[string]gatehouse.Undo{
@@ -16,11 +16,11 @@ func TestUndo(t *testing.T) {
 		"Cannot be undone: shop has no way back.":               {},
 		"Can be undone.": {Possible: true},
 		"Can be undone as long as nobody changes the price.": {Possible: true, Unchanged: true},
-		"Can be undone until 3 Dec 2026, 14:00 UTC, but who has read it has the text.": {
-			Possible: true, Within: gatehouse.Duration(24 * time.Hour), Except: "who has read it has the text",
+		"Can be undone until 3 Dec 2026, 14:00 UTC, but people who have read it still know the text.": {
+			Possible: true, Within: gatehouse.Duration(24 * time.Hour), Except: "people who have read it still know the text",
 		},
 	} {
-		a := undoing(u)
+		a := pendingWith(u)
 		if got := card.UndoText(a, now); got != want {
 			t.Errorf("%q, not %q", got, want)
 		}
@@ -29,16 +29,16 @@ func TestUndo(t *testing.T) {
 			t.Errorf("of an applied action: %q", got)
 		}
 	}
-	a := undoing(gatehouse.Undo{Possible: true, NeedsBefore: true})
+	a := pendingWith(gatehouse.Undo{Possible: true, NeedsBefore: true})
 	a.CurrentState = `{"cost":"1"}`
-	if got := card.UndoText(a, now); got != "Cannot be undone: the proposal does not give the value of price before." {
+	if got := card.UndoText(a, now); got != "Cannot be undone: the proposal does not say which value price has now." {
 		t.Errorf("without the value before: %q", got)
 	}
 	a.CurrentState = `{"price":"1"}`
 	if got := card.UndoText(a, now); got != "Can be undone." {
 		t.Errorf("with the value before: %q", got)
 	}
-	a = undoing(gatehouse.Undo{Possible: true, Unchanged: true})
+	a = pendingWith(gatehouse.Undo{Possible: true, Unchanged: true})
 	a.HoldFor, a.Declared.Undo.Within = gatehouse.Duration(time.Hour), gatehouse.Duration(time.Hour)
 	a.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"a", "b"}}
 	want := "Can be undone until 2 Dec 2026, 16:00 UTC as long as nobody changes the records."
@@ -47,7 +47,7 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-func undoing(u gatehouse.Undo) *gatehouse.Action {
+func pendingWith(u gatehouse.Undo) *gatehouse.Action {
 	return &gatehouse.Action{
 		Status: gatehouse.StatusPending, Declared: &gatehouse.Declared{Undo: &u},
 		Proposal: gatehouse.Proposal{
@@ -57,7 +57,9 @@ func undoing(u gatehouse.Undo) *gatehouse.Action {
 	}
 }
 
-// TestUndoOfPreview: the target's preview takes precedence over the connector's declaration.
+// TestUndoOfPreview: where the target's preview and the connector's declaration disagree about whether the
+// change can be undone, the preview counts. Where both say that it can, the declared sentence stays. A
+// failed preview has no sentence.
 func TestUndoOfPreview(t *testing.T) {
 	t.Parallel()
 	const declared = "Can be undone as long as nobody changes it."

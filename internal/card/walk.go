@@ -9,7 +9,7 @@ import (
 
 // walker collects the leaves of a change.
 type walker struct {
-	shallow      bool   // members and columns are not taken apart
+	shallow      bool   // the values of members are not taken apart
 	scope        *scope // the object whose members are compared
 	out, context []Change
 }
@@ -197,9 +197,9 @@ func (w *walker) arrays(steps, was []string, before, after gatehouse.JSON) {
 		for i := range max(len(gone), len(come)) {
 			switch {
 			case i >= len(gone):
-				w.whole(index(steps, come[i]), NewValue(ys[come[i]]), Added)
+				w.element(index(steps, come[i]), ys[come[i]], Added)
 			case i >= len(come):
-				w.whole(index(was, gone[i]), NewValue(xs[gone[i]]), Removed)
+				w.element(index(was, gone[i]), xs[gone[i]], Removed)
 			default:
 				w.compare(index(steps, come[i]), index(was, gone[i]), xs[gone[i]], ys[come[i]])
 			}
@@ -218,6 +218,15 @@ func (w *walker) arrays(steps, was []string, before, after gatehouse.JSON) {
 		}
 	}
 	flush()
+}
+
+// element takes apart a list element that only one side has.
+func (w *walker) element(steps []string, j gatehouse.JSON, kind ChangeKind) {
+	n := len(w.out)
+	w.whole(steps, NewValue(j), kind)
+	for i := range w.out[n:] {
+		w.out[n+i].element = len(steps) - 1
+	}
 }
 
 // whole takes apart a value that only one side has.
@@ -243,7 +252,7 @@ func (w *walker) whole(steps []string, v Value, kind ChangeKind) {
 	case v.container():
 		elements, _ := v.JSON.Elements()
 		for i, e := range elements {
-			w.whole(index(steps, i), NewValue(e), kind)
+			w.element(index(steps, i), e, kind)
 		}
 	case kind == Removed:
 		w.leaf(steps, steps, v, Value{Type: Absent})

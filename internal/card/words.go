@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Label names something in one or two words, with a tone for its colour. The words
-// are complete: a tone is never the only sign.
+// Label names something in a few words, with a tone for its colour. The words are
+// complete: a tone is never the only sign.
 type Label struct {
 	Code string // as in the API
 	Word string // for people
@@ -73,8 +73,9 @@ func StatusWord(s gatehouse.Status) Label {
 	return l
 }
 
-// Duration writes a duration with its two largest units: "45 s", "3 min", "2 h 05
-// min", "4 d 3 h". It rounds down, a negative duration to "0 s".
+// Duration writes a duration with its largest unit: "45 s", "3 min". Hours and days
+// also have the next smaller unit, unless it is 0: "2 h 05 min", "4 d 3 h". Duration
+// rounds down, a negative duration to "0 s".
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

@@ -104,7 +104,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 		switch {
 		case err == nil:
 		case c.Follow && g.Ctx.Err() != nil:
-			return nil //nolint:nilerr // interrupting is how one leaves
+			return nil //nolint:nilerr // an interrupt is the usual end of --follow
 		case c.Follow && term.Passing(err):
 			entries = nil
 		default:

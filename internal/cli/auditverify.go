@@ -128,7 +128,7 @@ func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
 	head := slices.MaxFunc(held, func(a, b gatehouse.LogHead) int { return cmp.Compare(a.Size, b.Size) })
 	for _, h := range held {
 		if h.Tenant != head.Tenant {
-			return report, fmt.Errorf("--held names heads of the tenants %s and %s, and a log is that of one tenant",
+			return report, fmt.Errorf("--held names heads of the tenants %s and %s, but a log belongs to one tenant",
 				term.Safe(h.Tenant), term.Safe(head.Tenant))
 		}
 	}
@@ -140,7 +140,7 @@ func entriesIn(in io.Reader, name string, size int64) iter.Seq2[*gatehouse.Entry
 	return func(yield func(*gatehouse.Entry, error) bool) {
 		lines := json.NewDecoder(in)
 		for line := 1; ; line++ {
-			e := new(gatehouse.Entry)
+			e := new(exactEntry)
 			err := lines.Decode(e)
 			switch {
 			case errors.Is(err, io.EOF):
@@ -149,9 +149,38 @@ func entriesIn(in io.Reader, name string, size int64) iter.Seq2[*gatehouse.Entry
 				yield(nil, fmt.Errorf("line %d of %s is not an entry, as `gatehouse audit tail --all --json` prints it", line,
 					term.Safe(name)))
 				return
-			case e.Index < size && !yield(e, nil):
+			case e.Index < size && !yield(&e.Entry, nil):
 				return
 			}
 		}
 	}
+}
+
+// exactEntry is an entry of a file that may be forged.
+type exactEntry struct{ gatehouse.Entry }
+
+// UnmarshalJSON refuses a text that another reader could read as another entry.
+func (e *exactEntry) UnmarshalJSON(raw []byte) error {
+	if err := exactMembers(raw, "index", "leaf", "leaf_hash"); err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, &e.Entry)
+}
+
+// exactMembers refuses an object that has a member twice, or one with another name: [json.Unmarshal] takes the last of
+// those whose names differ only in case.
+func exactMembers(raw []byte, names ...string) error {
+	if err := gatehouse.CheckJSONWithin(raw, gatehouse.MaxDepth+4); err != nil {
+		return err
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil {
+		return err
+	}
+	for name := range members {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("%s is an unknown member", gatehouse.Quote(name))
+		}
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func TestBenchPostgres(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t)
 	databaseURL := cluster.DSN("postgres")
-	// no store's
+	// These two use no store.
 	names := slices.DeleteFunc(bench.Names(), func(name string) bool { return name == "verify" || name == "policy" })
 	wantFigures(t, names, "--database-url", databaseURL,
 		"--scale", "200", "--parked", "300", "--duration", "60ms", "--rounds", "1", "--clients", "1,16")

@@ -39,8 +39,8 @@ type undoCmd struct {
 func (*undoCmd) Help() string {
 	return `
 Takes back a decision before it has had any effect: an approval during its hold,
-and a rejection that was given with --hold. A new revision of the same change asks
-the same people again; votes do not carry over. Everybody who was asked can undo.
+and a rejection that was given with --hold. A new revision of the same change is
+judged and decided again; votes do not carry over. Everybody who was asked can undo.
 After that the command exits 12. Use "gatehouse reverse" for a change that was
 already sent.
 
@@ -136,7 +136,7 @@ func (c *rebaseCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	g.Say("The target has moved:")
+	g.Say("The target has changed:")
 	for _, m := range card.Moved(old, a) {
 		g.Say("  %s", sheet.MovedText(m))
 	}

@@ -145,7 +145,7 @@ func nameSubcommands(k *kong.Kong) error {
 	return nil
 }
 
-// run is main without the process: it returns the exit code.
+// run runs one command line, and returns its exit code.
 func run(g globals, args []string) (code int) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -11,7 +11,7 @@ import (
 type commentCmd struct {
 	ID     string `arg:"" help:"The pending action."`
 	Text   string `arg:"" help:"The text, at most 4 KB."`
-	Ask    bool   `xor:"kind" help:"Ask the proposer; it reads the question while it waits."`
+	Ask    bool   `xor:"kind" help:"Ask the proposer, who gets the question while waiting for the decision."`
 	Answer int    `xor:"kind" placeholder:"N" help:"Answer question N, as the proposer."`
 }
 
@@ -79,7 +79,7 @@ func (c *assignCmd) Run(g *globals, api service) error {
 	return nil
 }
 
-// sayQuestions tells the open questions above a number, and returns the highest.
+// sayQuestions prints the open questions with a number above seen, and returns the highest number.
 func (g *globals) sayQuestions(a *gatehouse.Action, seen int) int {
 	for _, q := range a.OpenQuestions() {
 		if q.Number > seen {

@@ -49,7 +49,7 @@ type completion struct {
 type completionWord struct {
 	word, help string
 	// takes is true for a flag that takes a value; values are its possible values, and file is
-	// true if it is a file name.
+	// true if the value is a file name.
 	takes  bool
 	values []string
 	file   bool
@@ -112,14 +112,15 @@ func flagWord(f *kong.Flag) completionWord {
 // isFlag distinguishes flags from subcommands and values.
 func (w completionWord) isFlag() bool { return strings.HasPrefix(w.word, "-") }
 
-// plain makes a help text fit between single quotes.
+// plain returns the first sentence of a help text, without characters that end a string in single quotes or that
+// zsh's _describe interprets.
 func plain(s string) string {
 	s, _, _ = strings.Cut(s, ". ")
 	return strings.NewReplacer("'", "", "[", "(", "]", ")", "\\", "", "\n", " ", ":",
 		" -").Replace(strings.TrimSuffix(s, "."))
 }
 
-// bashCompletion requires no package besides bash.
+// bashCompletion writes a script that requires no package besides bash.
 func bashCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
 	b.WriteString("# bash completion for gatehouse\n_gatehouse() {\n")
@@ -179,7 +180,7 @@ func valueCases(b *strings.Builder, nodes []completion, pattern, values, files s
 	}
 }
 
-// zshCompletion describes each word.
+// zshCompletion writes a script that also describes each word.
 func zshCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
 	b.WriteString("#compdef gatehouse\n_gatehouse() {\n    local at=\"\" word prev=\"${words[CURRENT-1]}\"\n" +
@@ -210,7 +211,7 @@ func zshCompletion(w io.Writer, nodes []completion) error {
 	return err
 }
 
-// fishCompletion has a line for each word.
+// fishCompletion writes a script with a line for each word.
 func fishCompletion(w io.Writer, nodes []completion) error {
 	var b strings.Builder
 	b.WriteString(

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// starterConfig is the configuration that config init writes: valid as it is,
-// with each section explained.
+// starterConfig is the configuration that config init writes. It is valid unchanged,
+// and its comments explain the sections that it shows, which are not all.
 //
 //go:embed starter.yaml
 var starterConfig []byte

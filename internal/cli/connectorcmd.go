@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// connectorCmd groups the commands about connectors. Apply, show and versions ask a server.
+// connectorCmd groups the commands about connectors. Apply, show, versions and import --propose call a server.
 type connectorCmd struct {
 	List       connectorListCmd       `cmd:"" help:"List the configured connectors, and their declared levels."`
 	Operations connectorOperationsCmd `cmd:"" help:"List the operations and entity types that a proposal can name."`
@@ -21,7 +21,7 @@ type connectorCmd struct {
 	Apply      connectorApplyCmd      `cmd:"" help:"Propose to replace the connectors in the store."`
 	Show       connectorShowCmd       `cmd:"" help:"Print the connectors in the store."`
 	Versions   connectorVersionsCmd   `cmd:"" help:"List the versions of the connectors in the store."`
-	Test       connectorTestCmd       `cmd:"" help:"Ask the target of a connector, with its credentials, whether it can be used."`
+	Test       connectorTestCmd       `cmd:"" help:"Check, with its credentials, that the target of a connector can be used."`
 }
 
 type connectorListCmd struct{ serve.ConnectorFlags }
@@ -98,7 +98,7 @@ func (*connectorTestCmd) Help() string {
 	return `
 Signs in at the target as config check does; it only reads. Prints the result of
 each check, such as that the target accepts the credentials. A connector of type
-http needs probe for it. Exits 1 when a check fails. Piped, the columns are:
+http needs the key probe for it. Exits 1 when a check fails. Piped, the columns are:
 check, result (ok, note or fail), detail.
 
 Examples:

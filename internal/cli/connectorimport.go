@@ -133,7 +133,8 @@ type importInto interface {
 	write(g *globals, f *openapi.File) error
 	// action returns the proposed action; nil for none.
 	action() *gatehouse.Action
-	// said says what was done, and returns the exit code. waiting operations wait to be accepted.
+	// said says what was done, and returns the exit code as an error, nil for 0. waiting counts the operations that
+	// wait to be accepted.
 	said(g *globals, waiting int) error
 }
 
@@ -178,7 +179,7 @@ func unaccepted(lines []openapi.Line) (n int) {
 	return n
 }
 
-// known refuses a name that matches no operation of the document, because it was mistyped.
+// known refuses a name or pattern that matches no operation that can be imported.
 func (c *connectorImportCmd) known(api *openapi.API) error {
 	for _, p := range slices.Concat(c.Accept, c.Only) {
 		found := false
@@ -228,7 +229,7 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, p
 		}
 		err = g.PrintJSON(out)
 	} else {
-		err = g.Print(t, "The document has no operation that was asked for.")
+		err = g.Print(t, "No operation of the document matches.")
 	}
 	if err != nil {
 		return err
@@ -237,7 +238,7 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, p
 		c.ceilings(g, lines)
 	}
 	if c.Check && (unaccepted(lines) > 0 || moved) {
-		g.Say("%s is not what was accepted.", c.Document)
+		g.Say("%s differs from what was accepted.", c.Document)
 		return term.Exit(1)
 	}
 	return nil

@@ -71,7 +71,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 }
 
 type contextUseCmd struct {
-	Name string `arg:"" help:"Which."`
+	Name string `arg:"" help:"The name of the server."`
 }
 
 func (*contextUseCmd) Help() string {
@@ -143,7 +143,7 @@ func contextTable(list []shownContext) *term.Table {
 }
 
 type contextShowCmd struct {
-	Name string `arg:"" optional:"" help:"Which; the one in use by default."`
+	Name string `arg:"" optional:"" help:"The name of the server; the one in use by default."`
 }
 
 func (*contextShowCmd) Help() string {
@@ -170,7 +170,7 @@ func (c *contextShowCmd) Run(g *globals) error {
 }
 
 type contextRemoveCmd struct {
-	Name string `arg:"" help:"Which."`
+	Name string `arg:"" help:"The name of the server."`
 }
 
 func (*contextRemoveCmd) Help() string {

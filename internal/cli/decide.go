@@ -217,8 +217,8 @@ func (g *globals) askWhy(a *gatehouse.Action, d *gatehouse.Decision) error {
 	return nil
 }
 
-// decide sends the answer in its idempotent form, and prints the result. Only the other form can
-// acknowledge that the target changed.
+// decide sends the decision, and prints the result. It calls Answer, for which a repetition is no error, or
+// Decide with --acknowledge-stale, which Answer does not have.
 func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 	g.named = id
 	if d.AcknowledgeStale {

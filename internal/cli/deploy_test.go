@@ -118,8 +118,8 @@ func TestSystemdUnit(t *testing.T) {
 	runTool(t, dir, "systemd-analyze", "verify", "--man=no", copied)
 }
 
-// The files that the image copies exist, its program accepts the arguments, and it runs without a
-// user account. The test does not build it, which would need a container engine.
+// The files that the image copies exist, it is built with the Go version of go.mod, and it runs serve
+// as an unprivileged user. The test does not build it, which would need a container engine.
 func TestDockerfile(t *testing.T) {
 	t.Parallel()
 	src, err := os.ReadFile("../../Dockerfile")

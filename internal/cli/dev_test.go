@@ -53,7 +53,7 @@ func cleanEnv(more ...string) []string {
 	return append(env, more...)
 }
 
-// startDev starts it in a folder, on a free port, and waits for its block.
+// startDev starts it in a folder, on a free port, and waits for its banner.
 func startDev(t *testing.T, dir string, more ...string) *devServer {
 	t.Helper()
 	s := &devServer{t: t, cmd: exec.Command(watched, append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}
@@ -132,13 +132,13 @@ func TestDev(t *testing.T) {
 		t.Fatalf("%s, %s, %v", resp.Status, a.Status, err)
 	}
 
-	// The agent's key can only propose, not decide.
 	url := strings.TrimSuffix(s.api, "/api/v1")
 	told, err := servetest.MustClient(t, url, devEnv(t, dir, "admin")).ListNotices(t.Context(),
 		gatehouse.NoticeFilter{})
 	if err != nil || len(told.Items) > 0 {
 		t.Errorf("the administrator has notices about the start: %d, %v", len(told.Items), err)
 	}
+	// The agent's key can only propose, not decide.
 	agent := servetest.MustClient(t, url, devEnv(t, dir, "agent"))
 	approve := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 	if _, err := agent.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {

@@ -26,6 +26,12 @@ type dlqFilter struct {
 	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
 }
 
+// none returns the text for an empty answer.
+func (f *dlqFilter) none(g *globals, found int, err error) string {
+	return g.none(found, err, "dead letters", filters("connector", f.Connector, "code", f.Code, "group", f.Group),
+		filters("status", string(f.Status), "since", f.Since))
+}
+
 func (f *dlqFilter) read(now time.Time) (out gatehouse.DeadLetterFilter, err error) {
 	out.Connector, out.Code, out.Status, out.Group = f.Connector, f.Code, f.Status, f.Group
 	if f.Since == "" {
@@ -39,7 +45,7 @@ func (f *dlqFilter) read(now time.Time) (out gatehouse.DeadLetterFilter, err err
 	return out, nil
 }
 
-// parseSince reads the flag --since.
+// parseSince reads the value of --since or --all-since: a time in RFC 3339, or a duration before now.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -90,7 +96,7 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 			filter.Cursor, filter.Limit = cursor, limit
 			return api.ListDeadLetters(ctx, filter)
 		})
-	return showPage(g, page, err, "No dead letters.", func() *term.Table {
+	return showPage(g, page, err, c.none(g, len(page.Items), err), func() *term.Table {
 		t := &term.Table{
 			Header: []string{"ID", "ACTION", "TYPE", "CONNECTOR", "ATTEMPTS", "LAST", "CODE", "ERROR", "ADVICE",
 				"STATUS", "REPLAY", "WHY", "TARGET SAYS"},
@@ -121,7 +127,7 @@ func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetter
 	if x.Capped {
 		g.Say("Only the newest %d dead letters are counted.", gatehouse.MaxGrouped)
 	}
-	return showList(g, x, nil, "No dead letters.", func() *term.Table {
+	return showList(g, x, nil, c.none(g, len(x.Items), nil), func() *term.Table {
 		t := &term.Table{
 			Header: []string{"GROUP", "CONNECTOR", "STATUS", "CODE", "COUNT", "OLDEST", "NEWEST", "TARGET SAYS"},
 			Wide:   7, Drop: []int{6, 2},
@@ -143,7 +149,7 @@ type dlqSelection struct {
 	DryRun    bool `help:"Only report what would happen, also with ids."`
 }
 
-// read returns the selection. A selection by filter changes nothing without --yes.
+// read returns the selection. A selection by filter or by --all changes nothing without --yes.
 func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err error) {
 	filter, err := s.dlqFilter.read(time.Now())
 	if err != nil {
@@ -210,7 +216,7 @@ func (c *dlqReplayCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return g.printDeadLetters(answer, answer.Results, sel)
+	return c.print(g, answer, answer.Results, sel)
 }
 
 // dlqDiscardCmd closes failed dead letters.
@@ -241,7 +247,7 @@ func (c *dlqDiscardCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return g.printDeadLetters(answer, answer.Results, sel)
+	return c.print(g, answer, answer.Results, sel)
 }
 
 // dlqResolveCmd settles unknown outcomes.
@@ -274,15 +280,15 @@ func (c *dlqResolveCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	return g.printDeadLetters(answer, answer.Results, sel)
+	return c.print(g, answer, answer.Results, sel)
 }
 
-// printDeadLetters prints what happened, or would happen, to each dead letter. With --json, the
+// print prints what happened, or would happen, to each dead letter. With --json, the
 // answer is printed unchanged.
-func (g *globals) printDeadLetters(
-	answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection,
+func (s *dlqSelection) print(
+	g *globals, answer any, results []gatehouse.DeadLetterResult, sel gatehouse.DeadLetterSelection,
 ) error {
-	err := showList(g, answer, nil, "No dead letters.", func() *term.Table {
+	err := showList(g, answer, nil, s.none(g, len(results), nil), func() *term.Table {
 		t := &term.Table{Header: []string{"ID", "ACTION", "RESULT", "DETAIL"}, Wide: 3}
 		for _, r := range results {
 			result := r.Result

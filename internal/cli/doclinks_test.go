@@ -57,7 +57,7 @@ func pageText(t *testing.T, path string) string {
 	return pageFence.ReplaceAllString(string(src), "")
 }
 
-// hasHeading tells whether a page has a heading whose anchor on GitHub is this one.
+// hasHeading reports whether a page has a heading with this anchor on GitHub.
 func hasHeading(text, anchor string) bool {
 	for line := range strings.Lines(text) {
 		title := strings.TrimLeft(line, "#")

@@ -29,8 +29,8 @@ func testParser(t *testing.T) *kong.Kong {
 	return k
 }
 
-// parse parses a command line. A parser remembers flags of earlier lines that exclude each other;
-// then a new parser parses the line again.
+// parse parses a command line. If that fails, a new parser tries again, because a parser remembers
+// the flags of earlier lines, which may exclude those of this one.
 func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error) {
 	t.Helper()
 	for _, arg := range args {

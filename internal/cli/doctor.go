@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// doctorCmd checks the server, the caller's credentials and the configuration.
+// doctorCmd checks the server, the caller's credentials and the configuration, or with --deep the store.
 type doctorCmd struct {
 	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
 	Data        string            `help:"The data folder whose configuration is checked; with --deep, whose store is checked, even while a server uses it." env:"GATEHOUSE_DATA" placeholder:"DIR"`
@@ -27,8 +27,8 @@ func (*doctorCmd) Help() string {
 Checks that the server is reached and ready, that the key is valid and what it may
 do, that the edit token is the person's own, how far the clocks differ, whether
 enough people can answer each pending action (administrators), whether there are
-dead letters or pushes with an unknown outcome, and whether work waits so long for a
-role of serve, or steps for a worker of their tool, that probably no process has it;
+dead letters or pushes with an unknown outcome, and whether work waits so long that
+probably no server has the role for it, or no worker leases the steps of its tool;
 and that every target, secret, model and channel can be used: operators see the
 server's findings about its own configuration. With --config, or with --data for the
 gatehouse.yaml there, this machine makes these checks, as "gatehouse config check"
@@ -80,6 +80,9 @@ func (c *doctorCmd) Run(g *globals) error {
 	if c.Config != "" || c.Data != "" {
 		l := &serve.ConfigChecker{}
 		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
+			if c.Data != "" {
+				l.OpenPolicies(g.Ctx, cfg, c.Data, "")
+			}
 			l.All(g.Ctx, cfg)
 		}
 		checks = append(checks, l.Checks...)
@@ -114,7 +117,7 @@ func (c *doctorCmd) server(g *globals, add adder) bool {
 	}
 	date, err := http.ParseTime(resp.Header.Get("Date"))
 	if err != nil {
-		add("clock", term.CheckNote, "the server does not tell its time")
+		add("clock", term.CheckNote, "the server does not report its time")
 		return true
 	}
 	// The header has whole seconds: half a second is added, and the difference rounded.
@@ -157,7 +160,7 @@ func (c *doctorCmd) identity(g *globals, api service, add adder) {
 	}
 }
 
-// answerable looks for pending actions with too few people left to answer: they have left, lost
+// answerable looks for pending actions that too few people can still answer, because people have left, lost
 // the role, or left the group. Such actions wait until they expire.
 func (*doctorCmd) answerable(g *globals, api service, add adder) {
 	const most = 1000
@@ -174,8 +177,8 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		}
 	}
 	if n := (&gatehouse.Approval{}).CountAnswerers(people); n < 2 {
-		add("approvers", term.CheckNote, "%d of the tenant may decide: what L5 asks, and what they or their "+
-			"agents propose, is denied; "+
+		add("approvers", term.CheckNote, "only %d of the tenant's people may decide: actions of L5, and what they or their "+
+			"agents propose, are denied; "+
 			"`gatehouse principal create --kind person --role approver` makes another", n)
 	}
 	stuck, seen := []string{}, 0
@@ -205,8 +208,8 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
-// roles reports work that waits for a process with a certain role. The roles of the processes are
-// not known, so only "nothing waits" is ok.
+// roles reports work that waits for a process with a certain role, or for an outside worker. The roles of the
+// processes are not known, so only "nothing waits" is ok.
 func (*doctorCmd) roles(g *globals, api service, add adder) {
 	found, err := api.CheckRoles(g.Ctx)
 	if err != nil {

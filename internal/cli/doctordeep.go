@@ -83,9 +83,9 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	return nil
 }
 
-// heldHeads reads heads that were kept outside of the store: one, as printed by "audit head
-// --json" or, signed with one of the keys, by "audit checkpoint", or several, as printed by
-// "backup --json".
+// heldHeads reads files with heads that were kept outside of the store. A file is the output of "audit head --json"
+// with one head, of "backup --json" with several, or of "audit checkpoint" with one head that is signed by one of
+// the keys.
 func heldHeads(g *globals, files, keys []string) ([]gatehouse.LogHead, error) {
 	var all []gatehouse.LogHead
 	for _, name := range files {

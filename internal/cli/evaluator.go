@@ -11,7 +11,7 @@ import (
 type evaluatorCmd struct {
 	Add    evaluatorAddCmd    `cmd:"" help:"Register an evaluator, and print its key."`
 	List   evaluatorListCmd   `cmd:"" help:"List the evaluators."`
-	Revoke evaluatorRevokeCmd `cmd:"" help:"Disable an evaluator: its key ends."`
+	Revoke evaluatorRevokeCmd `cmd:"" help:"Disable an evaluator: its keys are refused."`
 }
 
 type evaluatorAddCmd struct {

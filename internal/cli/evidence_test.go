@@ -22,7 +22,7 @@ import (
 )
 
 // testBundle is an archive as a server makes it. change modifies the files before the manifest is
-// written, late the archive after it.
+// written, late after it.
 func testBundle(t *testing.T, change, late func(files map[string][]byte)) []byte {
 	t.Helper()
 	digest := gatehouse.NewDigest(`{"group":"network"}`)
@@ -127,6 +127,11 @@ func TestBundleIsVerified(t *testing.T) {
 		"another run":     {change: replace(t, "run.json", `"run_1"`, `"run_2"`), want: "run.json is of the run run_2"},
 		"another audit text": {change: replace(t, "audit.json", `hitl.proposed`, `hitl.approved`),
 			want: "audit entry 3 has the leaf hash"},
+		"a second audit text": {change: replace(t, "audit.json", `"leaf": `, `"Leaf": "", "leaf": `),
+			want: `"Leaf" is an unknown member`},
+		"two entries": {change: replace(t, "audit.json", `"head": `, `"Entries": [], "head": `),
+			want: `"Entries" is an unknown member`},
+		"an end twice": {change: replace(t, "run.json", `"id": `, `"id": "run_2", "id": `), want: "cannot read run.json"},
 		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`),
 			want: "cannot read audit.json"},
 		"another log": {change: func(f map[string][]byte) {
@@ -158,7 +163,7 @@ func TestBundleIsVerified(t *testing.T) {
 	}
 }
 
-// TestEvidenceShow works offline, and ignores instructions in the file.
+// TestEvidenceShow: it works offline, and prints no control character of the file unchanged.
 func TestEvidenceShow(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)

@@ -93,7 +93,7 @@ type (
 	}
 	bundleAudit struct {
 		Head    *gatehouse.LogHead `json:"head"`
-		Entries []*gatehouse.Entry `json:"entries"`
+		Entries []exactEntry       `json:"entries"`
 	}
 )
 
@@ -142,7 +142,16 @@ func verifyBundle(archive []byte) *bundleReport {
 		content, ok := files[f.name]
 		if !ok {
 			r.problem("%s is missing", f.name)
-		} else if err := json.Unmarshal(content, f.into); err != nil {
+			continue
+		}
+		err := gatehouse.CheckJSONWithin(content, gatehouse.MaxDepth+4)
+		if err == nil && f.into == any(&log) {
+			err = exactMembers(content, "head", "entries")
+		}
+		if err == nil {
+			err = json.Unmarshal(content, f.into)
+		}
+		if err != nil {
 			r.problem("cannot read %s: %v", f.name, err)
 		}
 	}

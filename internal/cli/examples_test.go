@@ -17,7 +17,7 @@ import (
 )
 
 // pagingSource is a workflow whose steps the example workers execute: one succeeds at once, one
-// fails first, and one takes longer than a lease. Another workflow has a step that cannot succeed.
+// fails first, and one takes longer than a lease.
 const pagingSource = `name: paging
 input: {type: object, required: [people]}
 steps:

@@ -151,7 +151,7 @@ func (g *globals) ownName() string {
 	return "NAME"
 }
 
-// personHint says why there is no person of a name: it is a program's, or nobody's.
+// personHint says which kind of principal has the name, or how to find or create the person.
 func (g *globals) personHint(pointer, name string) string {
 	ctx, cancel := context.WithTimeout(g.Ctx, 3*time.Second)
 	defer cancel()
@@ -175,7 +175,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 			return ""
 		}
 		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			return "if your own authority made the server's certificate, name a file with the authority's in SSL_CERT_FILE"
+			return "if your own authority signed the server's certificate, name the authority's certificate in SSL_CERT_FILE"
 		}
 		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
 	}
@@ -195,7 +195,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 	case gatehouse.CodeNotFound:
 		if e.Context["request_id"] != nil { // the error is the server's
 			return cmp.Or(g.missing, missingHint(e.Detail),
-				"a key sees its own tenant only; `gatehouse doctor` tells which that is")
+				"a key sees its own tenant only; `gatehouse doctor` prints its name")
 		}
 	case gatehouse.CodeInvalid:
 		for _, v := range e.Violations {

@@ -73,7 +73,7 @@ func TestExitOfEveryStatus(t *testing.T) {
 	}
 }
 
-// testGlobals are the globals of a command; its outputs are kept.
+// testGlobals returns the globals of a command, and what it writes to stdout and to stderr.
 func testGlobals(t testing.TB) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	t.Helper()
 	io, out, errOut := termtest.New(t)

@@ -211,6 +211,31 @@ func TestVerifyReadsNoEntryTwice(t *testing.T) {
 	t.Error("the log ended without an error")
 }
 
+// TestVerifyReadsExactEntries: a line that jq or Python would read as another entry is refused.
+func TestVerifyReadsExactEntries(t *testing.T) {
+	t.Parallel()
+	e := entry(t, 0)
+	line, err := json.Marshal(e)
+	must(t, err)
+	text := string(line)
+	forged := `"leaf":{"actor":"prn_forged"}`
+	for _, in := range []string{
+		strings.Replace(text, `"leaf":`, forged+`,"Leaf":`, 1), strings.Replace(text, `"leaf":`, forged+`,"leaf":`, 1),
+		strings.Replace(text, `"leaf":`, `"LEAF":`, 1), strings.Replace(text, `"leaf":`, `"note":1,"leaf":`, 1),
+	} {
+		for got, err := range entriesIn(strings.NewReader(in), "log.jsonl", 10) {
+			if err == nil || !strings.Contains(err.Error(), "line 1 of log.jsonl is not an entry") {
+				t.Errorf("%s is read as %+v, error %v", in, got, err)
+			}
+		}
+	}
+	for got, err := range entriesIn(strings.NewReader(text), "log.jsonl", 10) {
+		if err != nil || !strings.Contains(string(got.Body), `"actor":"prn_1"`) {
+			t.Errorf("%+v, %v; want %s", got, err, text)
+		}
+	}
+}
+
 func TestEntryLine(t *testing.T) {
 	t.Parallel()
 	g, _, _ := testGlobals(t)

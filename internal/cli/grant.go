@@ -39,8 +39,8 @@ func (*grantCreateCmd) Help() string {
 The active policy has to allow grants (grants: {up_to: 1..3}). It still judges each
 action: an action that it denies, raises to a higher level, or requires two people
 for is not covered. The worst case is shown before the grant is given. Without
---amount it covers no action that moves money. It needs your edit token
-(GATEHOUSE_EDIT_TOKEN).
+--amount the grant covers no action that moves money. The command needs your edit
+token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -123,12 +123,12 @@ func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
 
 // ask asks for confirmation of the worst case if there is a terminal.
 func (c *grantCreateCmd) ask(g *globals) error {
-	if c.Yes {
+	if c.Yes || g.Terminal == nil { // a script has named every bound
 		return nil
 	}
 	tty, err := g.Terminal()
 	if err != nil {
-		return nil // a script has named every bound
+		return term.Usagef("there is no terminal to ask on (%v): give --yes", err)
 	}
 	defer tty.Close()
 	fmt.Fprint(tty, "Approve this in advance? [y/N] ")

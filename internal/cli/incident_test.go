@@ -74,7 +74,7 @@ func startIncident(t *testing.T) *incident {
 	root, err := filepath.Abs("../..")
 	must(t, err)
 	e := &incident{t: t, dir: t.TempDir()}
-	// The fakes run already.
+	// The fakes start before the gate has an address: they send to a proxy, which forwards to it.
 	var hook atomic.Pointer[url.URL]
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(hook.Load()) }})
 	t.Cleanup(proxy.Close)
@@ -243,7 +243,7 @@ func (e *incident) parked(out string) {
 	if diff := cmp.Diff([]string{"work_notes"}, e.written()); diff != "" {
 		e.t.Error(diff)
 	}
-	// The person who applied the workflow contributed to the run.
+	// The person who applied the workflow sponsors its proposer.
 	a := actionOf(d, step)
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
 	must(e.t, err)
@@ -253,7 +253,7 @@ func (e *incident) parked(out string) {
 	}
 	proposer, err := e.admin.FindPrincipal(e.t.Context(), a.ProposerID)
 	if err != nil || proposer.Sponsor != me.ID {
-		e.t.Errorf("%v: %+v is not the refusal of %s", err, proposer, me.ID)
+		e.t.Errorf("%v: %+v is not sponsored by %s", err, proposer, me.ID)
 	}
 }
 
@@ -344,7 +344,7 @@ func (e *incident) rejected(out string) {
 		e.t.Errorf("%v, want not_found", err)
 	}
 	made, err := e.admin.CreatePrincipal(e.t.Context(), gatehouse.NewPrincipal{
-		Name: "desk", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer},
+		Name: "desk", Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 	})
 	must(e.t, err)
 	desk := servetest.MustClient(e.t, base, *made)

@@ -28,7 +28,7 @@ type storedSecret struct {
 	Data       map[string]string `json:"data"`
 }
 
-// TestInitHandsTheSecretsOver fakes the Kubernetes API by its reference: the Secret is created
+// TestInitHandsTheSecretsOver fakes the Kubernetes API as its reference describes it: the Secret is created
 // before the store, filled once even if a call fails in between, and not changed when the job runs
 // again.
 func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the environment

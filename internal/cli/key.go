@@ -58,7 +58,7 @@ func (c *keyListCmd) Run(g *globals, api service) error {
 	})
 }
 
-// pageOf is a list that the API answers as one page.
+// pageOf makes one page of a list that the API returns whole.
 func pageOf[T any](items []T) gatehouse.Page[T] {
 	if items == nil {
 		items = []T{}

@@ -90,7 +90,20 @@ func (c *listCmd) Run(g *globals, api service) error {
 			f.Cursor, f.Limit = cursor, limit
 			return api.ListActions(ctx, f)
 		})
-	return showPage(g, page, err, "No actions.", func() *term.Table { return g.actionTable(page.Items...) })
+	what, risk := "actions", ""
+	switch {
+	case c.Archived:
+		what = "archived actions"
+	case c.Sort == gatehouse.SortUrgency:
+		what = "pending actions"
+	}
+	if c.Risk != 0 {
+		risk = f.RiskLevel.String()
+	}
+	none := g.none(len(page.Items), err, what, filters("type", c.Type, "proposer", c.ProposedBy, "query", c.Query,
+		"group", c.Group, "assignee", c.Assignee),
+		filters("status", string(c.Status), "risk", risk, "decided", string(c.Decided)))
+	return showPage(g, page, err, none, func() *term.Table { return g.actionTable(page.Items...) })
 }
 
 // showCmd shows one action in full.

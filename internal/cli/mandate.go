@@ -34,8 +34,9 @@ type mandateProposeCmd struct {
 func (*mandateProposeCmd) Help() string {
 	return `
 The active policy has to allow mandates (mandates: {up_to: 1..4}). The plan becomes an
-action of L4. Once people have approved it, actions of the same agent within the plan
-are approved at once; the policy still judges each action. The goal authorises nothing.
+action of L4. When people have approved it, actions of the same agent within the plan
+are approved at once; the policy still judges each action. The goal only explains the
+plan: what is approved in advance is what the steps say.
 
     goal: Pay back the customers of the recalled lamp
     steps:
@@ -72,7 +73,7 @@ func (c *mandateProposeCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// readPlan reads YAML, of which JSON is a part. Unknown keys are errors.
+// readPlan reads YAML, which includes JSON. Unknown keys are errors.
 func readPlan(source []byte) (*gatehouse.Plan, error) {
 	r := form.Reader{What: "plan", MaxBytes: 1 << 20, MaxLines: 20_000}
 	var text gatehouse.JSON

@@ -68,7 +68,7 @@ func checkServerName(name string) error {
 	return nil
 }
 
-// declare adds a connector to a file, below the key connectors or in one of its own.
+// declare adds a connector to a file, below the key connectors. If the file has no such key, declare adds the key, too.
 func declare(name string, source []byte, connector string) error {
 	entry := fmt.Sprintf("%q: {type: mcp}\n", connector)
 	lines := slices.Collect(bytes.Lines(source))
@@ -175,7 +175,7 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 		document = map[string]any{
 			"inputs": []map[string]any{{
 				"id": "gatehouse-key", "type": "promptString", "password": true,
-				"description": "The agent's key of Gatehouse",
+				"description": "The agent's key for Gatehouse",
 			}},
 			"servers": map[string]any{c.Name: entry},
 		}

@@ -35,7 +35,7 @@ Examples:
 `
 }
 
-// shownTool is a pinned tool with the judgement of it.
+// shownTool is a pinned tool, with the policy's judgement of a call of this tool.
 type shownTool struct {
 	Name    string              `json:"name"`
 	Level   gatehouse.RiskLevel `json:"level"`

@@ -293,11 +293,11 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 func editorText(e *gatehouse.Explanation) string {
 	switch upTo := gatehouse.RiskLevel(e.EditUpTo); {
 	case !gatehouse.EditorMayApprove(upTo, e.RiskLevel, e.Required):
-		return "who edits the change does not approve it"
+		return "a person who edits the change may not approve it"
 	case e.Required > 1:
-		return fmt.Sprintf("who edits the change is one of the %d", e.Required)
+		return fmt.Sprintf("a person who edits the change may be one of the %d", e.Required)
 	}
-	return "who edits the change may approve it"
+	return "a person who edits the change may approve it"
 }
 
 // printExplanation writes a verdict and the reasons for it.

@@ -91,9 +91,9 @@ func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, er
 	return changes, nil
 }
 
-// pushDrainCmd sends the pushes that are due.
+// pushDrainCmd lists the pushes that are due, and with --send sends them.
 type pushDrainCmd struct {
-	Send  bool `help:"Send it. Without this flag nothing is sent."`
+	Send  bool `help:"Send them. Without this flag nothing is sent."`
 	Limit int  `default:"100" help:"Maximum number of items."`
 }
 

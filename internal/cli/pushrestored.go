@@ -13,7 +13,7 @@ import (
 type pushMarkCmd struct {
 	Before    string `required:"" placeholder:"TIME" help:"Only those from before this time (RFC 3339), at which the restored store was first served."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
-	Tenant    string `placeholder:"TENANT" help:"The tenant; only the caller's own is allowed, and the default."`
+	Tenant    string `placeholder:"TENANT" help:"The tenant: the caller's own, which is the default; no other is allowed."`
 	Connector string `placeholder:"NAME" help:"Only those of this connector."`
 	Class     string `enum:",A,B,C" default:"" placeholder:"CLASS" help:"Only those of this class: A, B or C."`
 }
@@ -33,7 +33,7 @@ Examples:
 `
 }
 
-// Run marks the pushes, in as many calls as needed.
+// Run marks the pushes, in as many calls as needed. Without --mark it makes one call, which only lists pushes.
 func (c *pushMarkCmd) Run(g *globals, api service) error {
 	before, err := time.Parse(time.RFC3339, c.Before)
 	if err != nil {
@@ -178,7 +178,7 @@ func (c *archiveCmd) Run(g *globals, api service) error {
 		}
 		switch least := gatehouse.Duration(gatehouse.MinRetention); {
 		case !p.Complete:
-			g.Say("The time was over before the end of the store: there may be more.")
+			g.Say("The time ran out before the end of the store: there may be more.")
 		case p.Configured == nil:
 			g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
 		case *p.Configured != p.Retention:

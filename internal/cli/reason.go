@@ -47,7 +47,11 @@ func reasonLines(a *gatehouse.Action) (lines []string) {
 	case gatehouse.StatusSuperseded:
 		add("superseded by " + a.Superseded)
 	case gatehouse.StatusCanceled:
-		add("canceled by " + a.DecidedBy)
+		line := "canceled"
+		if a.CanceledBy != "" {
+			line += " by " + a.CanceledBy
+		}
+		add(line)
 	}
 	return lines
 }

@@ -146,7 +146,9 @@ func (c *runListCmd) Run(g *globals, api service) error {
 			f.Cursor, f.Limit = cursor, limit
 			return api.ListRuns(ctx, f)
 		})
-	return showPage(g, page, err, "No runs.", func() *term.Table { return g.runTable(page.Items...) })
+	none := g.none(len(page.Items), err, "runs", filters("workflow", c.Workflow, "input", c.Input),
+		filters("status", string(c.Status), "since", c.Since))
+	return showPage(g, page, err, none, func() *term.Table { return g.runTable(page.Items...) })
 }
 
 // runTable lists runs, with the same columns in all commands.
@@ -228,8 +230,8 @@ func (g *globals) exitOfRun(api service, r *gatehouse.Run) error {
 	return term.Exit(term.ExitPending)
 }
 
-// exitOfFailure finds the rejected, denied or expired action that made a run fail. Without one,
-// the code is that of any other error.
+// exitOfFailure returns the exit code of a failed run: that of the rejected, denied or expired action that made the
+// run fail; without such an action, that of any other error.
 func exitOfFailure(d *gatehouse.RunDetail) int {
 	for _, s := range d.Steps {
 		if s.Status != gatehouse.StepFailed || s.ActionID == "" {
@@ -287,7 +289,7 @@ func (c *runCancelCmd) Run(g *globals, api service) error {
 	return g.printRun(r, nil)
 }
 
-// runRetryCmd begins a run again.
+// runRetryCmd repeats a run that has ended, as a new run.
 type runRetryCmd struct {
 	ID   string `arg:"" help:"The run, failed or canceled; with --from any that has ended."`
 	From string `placeholder:"STEP" help:"Repeat this step and the steps that need it."`
@@ -297,8 +299,9 @@ func (*runRetryCmd) Help() string {
 	return `
 Starts a new run of the same version with the same input. Steps that succeeded are
 copied with their results. Repeating the command prints the run that the first
-one started; a run that did not fail exits 12. With --from, the step and all steps
-that need it are repeated; a change that was already made is not made twice.
+one started; a run that neither failed nor was canceled exits 12. With --from, the
+step and all steps that need it are repeated; a change that was already made is not
+made twice.
 
 Examples:
 

@@ -55,7 +55,8 @@ func TestExitOfFailure(t *testing.T) {
 	}
 }
 
-// TestWatchLines prints each change once, and hides invisible characters.
+// TestWatchLines: the watch of a run prints each change once, and writes control characters as codes such as
+// <U+001B>.
 func TestWatchLines(t *testing.T) {
 	t.Parallel()
 	d := watchedRun()

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -29,6 +31,30 @@ func show(g *globals, answer any, err error, rows func() *term.Table) error {
 // showList is show for a list that may be empty; nothing is the text for that case on a terminal.
 func showList(g *globals, answer any, err error, nothing string, rows func() *term.Table) error {
 	return printOutcome(g, answer, err, func() error { return g.Print(rows(), nothing) })
+}
+
+// none returns the text for an empty list, with its filters: names, which may be misspelled, and values that
+// were checked. A pipe does not get the text, so none prints it on stderr there if names are given.
+func (g *globals) none(found int, err error, what, names, values string) string {
+	if names == "" && values == "" {
+		return "No " + what + "."
+	}
+	line := "No " + what + " with " + strings.Trim(names+", "+values, ", ") + "."
+	if found == 0 && err == nil && names != "" && !g.TTY && !g.JSON {
+		g.Say("%s", line)
+	}
+	return line
+}
+
+// filters joins filters, given as name and value in turn, without those whose value is "".
+func filters(pairs ...string) string {
+	var given []string
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			given = append(given, pairs[i]+" "+gatehouse.QuoteWord(pairs[i+1]))
+		}
+	}
+	return strings.Join(given, ", ")
 }
 
 // showPage is showList for a page, and says if there are more.

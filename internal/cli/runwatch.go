@@ -40,8 +40,7 @@ Examples:
 `
 }
 
-// watchPoll is the length of one long poll. A change between two polls wakes neither of them; the
-// second returns it at its end.
+// watchPoll is the length of one long poll.
 const watchPoll = 2 * time.Second
 
 func (c *runWatchCmd) Run(g *globals, api service) error {
@@ -132,7 +131,7 @@ func (w *runWatcher) lines(r *gatehouse.Run, _ bool) error {
 			term.Safe(detail))
 	}
 	for _, s := range r.Steps {
-		// A blocked step has not begun. Steps for items are added later.
+		// A blocked step has not begun, and gets no line. Items join the run's steps while the run is watched.
 		if w.changed(s.Key, fmt.Sprint(s.Status, s.Generation)) && s.Status != gatehouse.StepBlocked {
 			line(w.stepTime(s), s.Key, s.Word(), stepDetail(s))
 		}

@@ -18,8 +18,8 @@ type tenantCreateCmd struct {
 
 func (*tenantCreateCmd) Help() string {
 	return `
-Tenants are isolated: nothing of one is visible in another. Then make its first
-administrator with "gatehouse principal create --tenant".
+Tenants are isolated: nobody sees the data of another tenant. Create the first
+administrator of a new tenant with "gatehouse principal create --tenant".
 
 Examples:
 

@@ -46,11 +46,11 @@ type waiting struct {
 	questions bool
 }
 
-// wait polls until the action has reached the awaited state or the timeout is over, prints the
-// action, and returns its exit code.
+// wait polls until the action has reached the awaited state, a question ends the wait, or the timeout is over. It
+// then prints the action, and returns the action's exit code as an error, nil for 0.
 func (g *globals) wait(api service, id string, w waiting) error {
 	until, deadline, seen := w.until, time.Now().Add(w.timeout), 0
-	poll := time.Second // a short first poll, before it says what the action waits for
+	poll := time.Second // the first poll is short, so that the caller soon reads what the action waits for
 	for {
 		left := time.Until(deadline)
 		a, err := api.WaitAsked(g.Ctx, id, max(min(left, poll), 0), until, seen)

@@ -103,7 +103,7 @@ func (c *workflowLintCmd) Run(g *globals) error {
 // workflowTestCmd runs the tests of workflow files.
 type workflowTestCmd struct {
 	File  []string `arg:"" help:"Workflows, - for stdin."`
-	Tests string   `placeholder:"FILE" help:"The file of tests of the one workflow, - for stdin."`
+	Tests string   `placeholder:"FILE" help:"The test file, if there is only one workflow; - for stdin."`
 }
 
 func (*workflowTestCmd) Help() string {

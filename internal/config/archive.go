@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Retention sets how long ended actions and runs stay in the live tables.
+// Retention sets how long ended actions stay in the live tables. Runs are not archived.
 type Retention struct {
 	// Finished is how long after its end an action is archived, 30d to 3650d; never by default.
 	Finished gatehouse.Duration `yaml:"finished"`

@@ -57,25 +57,15 @@ type StepFunctionsCallbacks struct {
 
 func (c *Callbacks) validate(file string, all *Config) error {
 	fail := func(key, why string) error { return fmt.Errorf("%s: callbacks.%s: %s", file, key, why) }
+	if noTenant(c.Tenants) {
+		return fail("tenants", noTenants)
+	}
 	for _, t := range c.Tenants {
 		if !gatehouse.ValidName(t) {
 			return fail("tenants", gatehouse.Quote(t)+" cannot name a tenant")
 		}
 	}
-	type named struct {
-		key, name string
-		optional  bool
-	}
-	var names []named
-	if w := c.Webhook; w != nil {
-		names = append(names, named{key: "webhook.secret", name: w.Secret})
-	}
-	if s := c.StepFunctions; s != nil {
-		names = append(names, named{"step_functions.access_key_id", s.AccessKeyID, false},
-			named{"step_functions.secret_access_key", s.SecretAccessKey, false},
-			named{"step_functions.session_token", s.SessionToken, true})
-	}
-	for _, n := range names {
+	for _, n := range c.secrets() {
 		if n.name == "" && n.optional {
 			continue
 		}
@@ -87,4 +77,30 @@ func (c *Callbacks) validate(file string, all *Config) error {
 		}
 	}
 	return nil
+}
+
+// namedSecret is a secret that a key names.
+type namedSecret struct {
+	key, name string
+	optional  bool
+}
+
+func (c *Callbacks) secrets() (names []namedSecret) {
+	if w := c.Webhook; w != nil {
+		names = append(names, namedSecret{key: "webhook.secret", name: w.Secret})
+	}
+	if s := c.StepFunctions; s != nil {
+		names = append(names, namedSecret{"step_functions.access_key_id", s.AccessKeyID, false},
+			namedSecret{"step_functions.secret_access_key", s.SecretAccessKey, false},
+			namedSecret{"step_functions.session_token", s.SessionToken, true})
+	}
+	return names
+}
+
+// Secrets are the names of the secrets that callbacks use.
+func (c *Callbacks) Secrets() (names []string) {
+	for _, n := range c.secrets() {
+		names = append(names, n.name)
+	}
+	return names
 }

@@ -141,7 +141,7 @@ func (c *Config) validateChannels(file string) error {
 	return nil
 }
 
-// problem finds the errors that do not need the channel itself.
+// problem finds the errors that can be found without making the channel.
 func (c *Channel) problem(all *Config) (key, why string) {
 	named := map[string]string{
 		"password": c.Password, "secret": c.Secret, "url_secret": c.URLSecret, "token": c.Token,
@@ -153,6 +153,9 @@ func (c *Channel) problem(all *Config) (key, why string) {
 		if name != "" && all.Secrets[name] == "" {
 			return key, all.noSecret(name)
 		}
+	}
+	if noTenant(c.Tenants) {
+		return "tenants", noTenants
 	}
 	for _, t := range c.Tenants {
 		if !gatehouse.ValidName(t) {

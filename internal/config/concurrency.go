@@ -5,11 +5,11 @@ import "strconv"
 // concurrencyKey is the key of a connector's limit of calls under way.
 const concurrencyKey = "concurrency"
 
-// maxConcurrency is the largest limit: more calls are not under way in one process.
+// maxConcurrency is the largest limit that a connector can have.
 const maxConcurrency = 1000
 
 // CallLimit is how many calls of the connector may be under way in one process; 0 is no limit.
-// NetSuite refuses what is above the limit of an account, so its connectors always have one.
+// NetSuite refuses calls above the limit of an account, so its connectors always have a limit.
 func (c Connector) CallLimit() int {
 	if c.Concurrency == 0 && c.Type == "netsuite" {
 		return 2

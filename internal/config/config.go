@@ -87,8 +87,8 @@ type Connector struct {
 	stored bool
 }
 
-// Policy names the file that is stored for a tenant that has none yet. After
-// that, policies are applied with `gatehouse policy apply`.
+// Policy names the first policy, which is stored for each tenant without a policy.
+// After that, policies are applied with `gatehouse policy apply`.
 type Policy struct {
 	// File is a path, relative to the configuration file.
 	File string `yaml:"file"`
@@ -98,8 +98,8 @@ type Policy struct {
 // not take over.
 const maxApproverDelay = 90 * 24 * time.Hour
 
-// RateLimit bounds the requests of one principal, over all its keys and all
-// replicas.
+// RateLimit bounds requests: those of one principal, over all its keys and all
+// replicas, or in hooks the deliveries of one address.
 type RateLimit struct {
 	// PerSecond is the sustained rate.
 	PerSecond float64 `yaml:"per_second"`
@@ -260,7 +260,7 @@ func empty(src []byte) bool {
 func (c Connector) Decode(into any) error {
 	own := *c.node
 	own.Content = slices.Clone(own.Content)
-	if at := keyIndex(&own, concurrencyKey); at >= 0 { // every type has it
+	if at := keyIndex(&own, concurrencyKey); at >= 0 { // it is in Connector.Concurrency, and in no type's configuration
 		own.Content = slices.Delete(own.Content, at, at+2)
 	}
 	if err := own.Load(into, yaml.WithKnownFields()); err != nil {

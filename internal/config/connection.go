@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Connection is an entry as a text, without what only names the records and operations of its target:
-// two entries of the same connection call the same addresses, and sign in there in the same way. Keys
-// with a map of objects are left out, and no others, so that a new key counts.
+// Connection returns an entry as a text, without the keys that only name records and operations of its
+// target. Two entries with the same text call the same addresses, and sign in there in the same way. Only
+// keys with a map of objects are left out: a new key of another kind is a part of the text.
 func (c Connector) Connection() string {
 	n := *c.node
 	n.Content = nil
@@ -45,7 +45,7 @@ func canonical(n *yaml.Node) string {
 	return n.ShortTag() + strconv.Quote(n.Value)
 }
 
-// OutsideOnly reports whether the connector calls addresses outside of the network alone.
+// OutsideOnly reports whether the connector calls only addresses outside of the network.
 func (c Connector) OutsideOnly() bool {
 	follows := slices.ContainsFunc(ConnectorKeys(c.Type), func(k ConnectorKey) bool { return k.Name == allowPrivate })
 	return follows && child(c.node, allowPrivate) == nil

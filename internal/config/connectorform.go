@@ -200,8 +200,8 @@ func (f formValues) unchanged(path string, n *yaml.Node, k ConnectorKey) bool {
 	return n != nil && was.read(path, n, k) == nil && maps.Equal(was.below(path), f.below(path))
 }
 
-// writeKeys is an object with the values below a path. What the form has not changed stays as it
-// is in the node n, nil for none: with its comments, quotes and order.
+// writeKeys returns an object with the values below a path. n is the object before, nil for none:
+// what the form has not changed keeps its comments, quotes and order.
 func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.MappingNode}
 	if n != nil && n.Kind == yaml.MappingNode {
@@ -254,7 +254,7 @@ func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*
 	return out, err
 }
 
-// write is the value of a key, nil for none. n is the node that it had, nil for none.
+// write returns the value of a key, nil for none. n is its value before, nil for none.
 func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
 	if f.unchanged(path, n, k) {
 		return n, nil

@@ -19,7 +19,8 @@ type ConnectorKey struct {
 	Kind string
 	// Text says what the key is for, as docs/configuration.md does.
 	Text string
-	// Choices are the values that the text begins with, such as "a, b or c"; nil for none.
+	// Choices are the values that the text begins with, such as "a, b or c", or true and false for a
+	// key that is true by default; nil for none.
 	Choices []string
 	// First says that a form shows the key before those that it folds.
 	First bool
@@ -57,7 +58,7 @@ func ConnectorTypes() []string {
 	return slices.Compact(types)
 }
 
-// common are the keys of connectors of every type that call a system by the rules for outbound
+// common are the keys of all connector types that call a system under the rules for outbound
 // addresses.
 var common = []ConnectorKey{
 	{Name: "timeout", Kind: KindDuration, Text: "The longest time of one call with its reads."},
@@ -76,7 +77,7 @@ var amountKeys = []ConnectorKey{
 // limit is the key of connectors whose calls this program makes.
 var limit = ConnectorKey{Name: concurrencyKey, Kind: KindNumber, Text: "The most calls under way, in each replica."}
 
-// choices begins the text of a key with a few values.
+// choices matches the values with which the text of a key begins, such as "a, b or c".
 var choices = regexp.MustCompile(`^([a-zA-Z_]+)(?: \(the default\))?(?:, ([a-zA-Z_]+))*,? or ([a-zA-Z_]+)\b`)
 
 // ConnectorKeys are the keys of a type at the top of an entry, besides type and tenants.
@@ -98,8 +99,8 @@ func ConnectorKeys(kind string) []ConnectorKey {
 	return keys
 }
 
-// keysBelow are the keys whose rows lie directly below a prefix. within are the paths under way: a
-// key that holds objects of its own kind is followed once.
+// keysBelow are the keys whose rows lie directly below a prefix. within are the paths that led to
+// the prefix: a key that holds objects of its own kind is followed once.
 func keysBelow(rows [][]string, prefix string, within []string) []ConnectorKey {
 	var keys []ConnectorKey
 	for _, row := range rows {

@@ -43,8 +43,8 @@ func (c *credentials) address(text string) {
 }
 
 // SecretValues returns every secret in the file: the entries of secrets, the client
-// secrets of sign-in providers, passwords in URLs, and the values of variables and
-// files with the name of a secret.
+// secrets of sign-in providers, passwords and secret query parameters in URLs, and
+// the values of variables and files whose name, or whose key, is that of a secret.
 func (c *Config) SecretValues() []string {
 	values := slices.Concat(slices.Collect(maps.Values(c.Secrets)), c.credentials)
 	for _, p := range c.SignIn.OIDC {

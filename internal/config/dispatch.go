@@ -35,8 +35,8 @@ type Dispatch struct {
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a failed one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience is how long class A is retried after that, at the last wait, within key_retention; 0s
-	// by default.
+	// Patience adds retries of class A when Retries are used up, at the last wait, until this long
+	// after the push was first due, within key_retention; 0s by default, for none.
 	Patience gatehouse.Span `yaml:"patience"`
 	// Backoff are the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
@@ -53,8 +53,8 @@ type Dispatch struct {
 	Tenants map[string]DispatchTenant `yaml:"tenants"`
 }
 
-// Breaker sets when no call of a connector is made for a while: approved changes for it wait then,
-// and no attempt is used up. Each replica finds out by itself.
+// Breaker sets when the calls of a connector are suspended for a while. Approved changes for the
+// connector then wait, and use up no attempt. Each replica counts the failures of its own calls.
 type Breaker struct {
 	// Failures is how many calls in a row must fail; 10 by default, 0 for no breaker.
 	Failures *int `yaml:"failures"`

@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -111,6 +114,29 @@ func (c *Config) validateTargets() error {
 				return fail(key, "must be a JSON pointer such as /record/id")
 			}
 		}
+	}
+	return nil
+}
+
+// writtenRate tells a written 0 from an absent key.
+type writtenRate struct {
+	PerSecond *float64 `yaml:"per_second"`
+	Burst     *Count   `yaml:"burst"`
+}
+
+// UnmarshalYAML reads numbers that are not 0, as [Count] does.
+func (r *RateLimit) UnmarshalYAML(node *yaml.Node) error {
+	var given writtenRate
+	if err := node.Load(&given, yaml.WithKnownFields()); err != nil {
+		return err
+	}
+	if given.PerSecond != nil {
+		if r.PerSecond = *given.PerSecond; r.PerSecond == 0 {
+			return errors.New("per_second: 0 is not allowed; leave it out for the default")
+		}
+	}
+	if given.Burst != nil {
+		r.Burst = int(*given.Burst)
 	}
 	return nil
 }

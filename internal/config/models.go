@@ -65,6 +65,9 @@ func (m *Model) problem(c *Config) (key, why string) {
 		(m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
 		return "max_tokens_field", "must be max_tokens or max_completion_tokens, with type openai"
 	}
+	if noTenant(m.Tenants) {
+		return "tenants", noTenants
+	}
 	for _, t := range m.Tenants {
 		if !gatehouse.ValidName(t) {
 			return "tenants", gatehouse.Quote(t) + " cannot name a tenant"

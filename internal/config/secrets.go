@@ -42,5 +42,8 @@ func (c *Config) noSecret(name string) string {
 	if _, ok := c.Stored[name]; ok {
 		return "the secret " + gatehouse.Quote(name) + " is in the store, which only connectors use"
 	}
+	if _, ok := c.Secrets[name]; ok {
+		return "the secret " + gatehouse.Quote(name) + " is empty"
+	}
 	return "secrets has no entry named " + gatehouse.Quote(name)
 }

@@ -49,7 +49,7 @@ type OIDC struct {
 
 // Passkeys is what passkeys are bound to.
 type Passkeys struct {
-	// RPID is a domain; public_url's host by default. A change loses all passkeys.
+	// RPID is a domain; the host of the first origin by default. A change loses all passkeys.
 	RPID string `yaml:"rp_id"`
 	// Origins are the console's addresses; public_url by default.
 	Origins []string `yaml:"origins"`
@@ -89,8 +89,8 @@ func (s *SignIn) validate(path string) error {
 	return nil
 }
 
-// badOrigin says what is wrong with an origin. Passwords and sessions must not be
-// sent unencrypted.
+// badOrigin says what is wrong with an origin; "" for nothing. Edit tokens and
+// session cookies must not be sent unencrypted.
 func badOrigin(s string) string {
 	u, err := url.Parse(s)
 	switch {

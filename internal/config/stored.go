@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,38 @@ type storedFile struct {
 	Connectors map[string]yaml.Node `yaml:"connectors"`
 }
 
+// noTenants is the problem of an empty list of tenants, which may be meant as none at all.
+const noTenants = "the list is empty; leave it out for the tenant default"
+
+// noTenant reports whether a list of tenants was written, and is empty.
+func noTenant(list []string) bool { return list != nil && len(list) == 0 }
+
+// zeroFloor returns a key floor whose value is 0, nil for none: it may be meant as no level at all.
+func zeroFloor(n *yaml.Node, keys []ConnectorKey) *yaml.Node {
+	for _, k := range keys {
+		value := child(n, k.Name)
+		if value == nil {
+			continue
+		}
+		if k.Name == "floor" && value.Kind == yaml.ScalarNode && value.Value == "0" {
+			return value
+		}
+		objects := []*yaml.Node{value}
+		if k.Kind == KindMap || k.Kind == KindObjects {
+			objects = value.Content
+		}
+		for _, object := range objects {
+			if found := zeroFloor(object, k.Keys); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// reserved are the names of Gatehouse's own connectors: gate.PolicyConnector and workflow.ApprovalConnector.
+var reserved = []string{"gatehouse", "workflow"}
+
 // connectorsOf makes the entries of a section connectors.
 func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, error) {
 	all := make(map[string]Connector, len(raw))
@@ -63,8 +96,17 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 			return nil, fmt.Errorf("%s:%d:%d: %s cannot name a connector", path, node.Line, node.Column,
 				gatehouse.Quote(name))
 		}
+		if slices.Contains(reserved, name) {
+			return nil, fmt.Errorf("%s:%d:%d: the name %s is reserved", path, node.Line, node.Column, name)
+		}
 		entry := Connector{
 			Type: head.Type, Tenants: head.Tenants, Concurrency: head.Concurrency, node: &node, file: path,
+		}
+		if noTenant(head.Tenants) {
+			return nil, fmt.Errorf("%s: tenants: %s", entry.At(), noTenants)
+		}
+		if zero := zeroFloor(&node, ConnectorKeys(head.Type)); zero != nil {
+			return nil, fmt.Errorf("%s:%d:%d: floor: must be 1 to 5; leave it out for the default", path, zero.Line, zero.Column)
 		}
 		if why := entry.concurrencyProblem(); why != "" {
 			return nil, fmt.Errorf("%s: concurrency: %s", entry.At(), why)
@@ -83,7 +125,7 @@ var (
 		`^github_pat_|^xox[abprs]-|^eyJ[\w-]{8,}\.`)
 )
 
-// refuseLiterals refuses what the value of a key must not have in the store.
+// refuseLiterals refuses a value that its key must not have in the store, and anchors and aliases.
 func refuseLiterals(key string, n *yaml.Node) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d:%d: %s", StoredPath, n.Line, n.Column, fmt.Sprintf(format, args...))
@@ -129,6 +171,8 @@ func literal(key string, n *yaml.Node) string {
 		return "a connector in the store cannot read a file: name a secret of the store"
 	case key == "dsn" && strings.HasPrefix(n.Value, "sqlite:"):
 		return "a SQLite file belongs to one machine: configure its connector in the file"
+	case key == "ca_file" && n.Value != "", key == "dsn" && namesFile(n.Value):
+		return "a connector in the store cannot name a file of the server: configure its connector in the file"
 	case names && gatehouse.ValidName(n.Value):
 		return ""
 	case names, len(found) > 0, secretText.MatchString(n.Value),
@@ -136,6 +180,21 @@ func literal(key string, n *yaml.Node) string {
 		return "holds a literal secret: set it with gatehouse secret set NAME, and write {secret: NAME}"
 	}
 	return ""
+}
+
+// fileParameters are the parameters of the address of a database that name files of the server.
+var fileParameters = []string{"ca", "cert", "key", "sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"}
+
+// namesFile reports whether the address of a database names a file that the server would open.
+func namesFile(dsn string) bool {
+	_, parameters, _ := strings.Cut(dsn, "?")
+	query, _ := url.ParseQuery(parameters) // the connector refuses what cannot be read
+	for _, name := range fileParameters {
+		if value := query.Get(name); value != "" && (name != "sslrootcert" || value != "system") {
+			return true
+		}
+	}
+	return false
 }
 
 // InStore reports whether the entry is one of the store, and not of the file.

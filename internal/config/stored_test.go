@@ -28,9 +28,17 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		"type: http, base_url: '${HUSH}'":                                  "variable of the environment",
 		"type: http, base_url: 'file:/etc/hush-hush'":                      "cannot read a file",
 		"type: sql, dsn: 'sqlite:/hush-hush.db'":                           "belongs to one machine",
-		"&a type: http":                                                    "without an anchor",
-		"type: http, x: &a hush":                                           "no anchors",
-		"type: [http]":                                                     "connectors:1:26: wants text, not a list",
+		"type: http, ca_file: /etc/hush-hush":                              "cannot name a file of the server",
+		"type: kubernetes, ca_file: /etc/hush-hush":                        "cannot name a file of the server",
+		"type: sql, dsn: 'mysql://me@db/x?ca=/hush-hush'":                  "cannot name a file of the server",
+		"type: sql, dsn: 'mysql://me@db/x?tls=verify&%6bey=/hush-hush'":    "cannot name a file of the server",
+		"type: sql, dsn: 'sqlserver://me@db/x?ca=/hush-hush'":              "cannot name a file of the server",
+		"type: sql, dsn: 'postgres://me@db/x?sslrootcert=/hush-hush'":      "cannot name a file of the server",
+		"type: sql, dsn: 'postgres://me@db/x?sslcert=hush-hush'":           "cannot name a file of the server",
+		"type: sql, dsn: 'postgres://me@db/x?sslkey=hush-hush'":            "cannot name a file of the server",
+		"&a type: http":          "without an anchor",
+		"type: http, x: &a hush": "no anchors",
+		"type: [http]":           "connectors:1:26: wants text, not a list",
 	} {
 		_, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush-hush") {
@@ -40,6 +48,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	for _, src := range []string{
 		"type: http, auth: {bearer: {secret: CRM}}, token_url: 'https://a.example/token'",
 		"type: sql, dsn: 'postgres://me@db/x', password_secret: SHOP",
+		"type: sql, dsn: 'postgres://me@db/x?sslmode=verify-full&sslrootcert=system'",
 		"type: http, entities: {user: {fields: {token: 4, password: 5}}}",
 	} {
 		all, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}"))
@@ -52,8 +61,12 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		"x":                              "connectors:1:1: cannot be `x`",
 		"connectors: 5":                  "connectors:1:13: wants a mapping, not `5`",
 		"connectors: {crm: [a]}":         "connectors:1:19: wants a mapping, not a list",
-		"connectors: {a b: {type: x}}":   "cannot name a connector",
-		"connectors: {crm: {}, crm: {}}": "already defined",
+		"connectors: {gatehouse: {}}":    "connectors:1:25: the name gatehouse is reserved",
+		"connectors: {a: {tenants: []}}": "tenants: the list is empty",
+		"connectors: {a: {type: http, operations: {b: {floor: 0}}}}":                 "1:54: floor: must be 1 to 5",
+		"connectors: {a: {type: sql, entities: {b: {operations: {d: {floor: 0}}}}}}": "floor: must be 1 to 5",
+		"connectors: {a b: {type: x}}":                                               "cannot name a connector",
+		"connectors: {crm: {}, crm: {}}":                                             "already defined",
 	} {
 		if _, err := config.ParseConnectors([]byte(src)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", src, err, want)

@@ -113,22 +113,22 @@ func (p *actionPage) typed(form, field string) string {
 }
 
 // openAction collects what the page of an action shows. With read, it asks the target for its
-// present state. It also records that this person is looking at the action.
+// present state. If the action is pending, it also records that this person is looking at it.
 func (c *Console) openAction(v *view, id string, read bool) (*actionPage, error) {
 	a, err := c.cfg.Actions.FindAction(v.ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	full := v.query("full") != "" || v.shownInFull(a)
+	mayReplace := gate.MayReplace(v.person, a, "replace") == nil
 	p := &actionPage{
 		a: a, step: card.Ladder(a), target: c.targetOf(v, a),
 		cannot: v.mayDecide(a), viewers: c.presence.others(a.Tenant, a.ID, v.person.Name, v.now),
 		history: historyOf(a), undo: undoUntil(v, a),
 		canReverse: a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible &&
-			v.has(gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator),
-		canEdit: !gate.OwnQuestion(a) && (awaits(a) && v.has(gatehouse.RoleProposer) ||
-			v.mayEdit(a)),
-		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover), once: v.requestID,
+			gate.MayReverse(v.person, a) == nil,
+		canEdit:   !gate.OwnQuestion(a) && (awaits(a) && v.has(gatehouse.RoleProposer) && mayReplace || v.mayEdit(a)),
+		canRebase: a.CanRebase && v.has(gatehouse.RoleProposer, gatehouse.RoleApprover) && mayReplace, once: v.requestID,
 	}
 	p.preview.canAsk = c.canPreview(v, a)
 	if p.canReverse {
@@ -229,7 +229,7 @@ func (c *Console) actionLive(v *view) error {
 	return v.write(http.StatusOK, liveMark(v, a, v.query("seen"), c.presence.others(a.Tenant, a.ID, v.person.Name, v.now)))
 }
 
-// stateOf returns a fingerprint of the action's state; a page that sees another one is stale.
+// stateOf returns a fingerprint of the action's state; a page made with another fingerprint is stale.
 func stateOf(a *gatehouse.Action) string {
 	s := string(a.Status)
 	if a.Approval != nil {
@@ -252,9 +252,7 @@ type moment struct {
 	// notes are the person's own words.
 	notes string
 	// after is the time between the previous line and this one.
-	after string
-	// vote marks a person's vote; its notes may be sealed.
-	vote   bool
+	after  string
 	person string
 }
 
@@ -277,12 +275,12 @@ func historyOf(a *gatehouse.Action) []moment {
 	}
 	if a.Approval != nil {
 		for _, vote := range a.Approval.Votes {
-			what := "voted to approve"
+			what := "vote to approve"
 			if vote.Decision == gatehouse.Reject {
-				what = "voted to reject"
+				what = "vote to reject"
 			}
 			list = append(list,
-				moment{at: vote.At, what: what, who: voterOf(vote), via: string(vote.Via), notes: vote.Notes, vote: true,
+				moment{at: vote.At, what: what, who: voterOf(vote), via: string(vote.Via), notes: vote.Notes,
 					person: vote.Person})
 		}
 	}
@@ -310,7 +308,8 @@ func historyOf(a *gatehouse.Action) []moment {
 	return list
 }
 
-// voterOf names the voter and, for a delegate, the person they voted for.
+// voterOf names the voter, with the person for whom a delegate voted, or the grant by which the voter has
+// voted in advance.
 func voterOf(v gatehouse.Vote) string {
 	if v.ForName != "" {
 		return v.Name + ", for " + v.ForName

@@ -13,13 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// largePayload is the size in bytes from which a list does not parse a change: fifty such rows
+// largePayload is the size in bytes above which a list does not parse a change: fifty such rows
 // would make the page slow.
 const largePayload = 64 << 10
 
 func large(a *gatehouse.Action) bool { return len(a.ProposedChange)+len(a.CurrentState) > largePayload }
 
-// rawBytes is the size of the proposed payload.
+// rawBytes is the size of the JSON values of an action's raw view, in bytes.
 func rawBytes(a *gatehouse.Action) int {
 	return len(a.ProposedChange) + len(a.CurrentState) + len(a.Context) + len(a.Metadata)
 }
@@ -29,12 +29,13 @@ func shortOf(a *gatehouse.Action) card.Phrase {
 	return rowOf(a).short
 }
 
-// line is the text of a row in a list: what the change does, the amount of money in its payload,
-// the growth of its only number, and the proposer's claim where it differs from the payload.
+// line is the text of a row in a list: what the change does, the amount of money in its payload ("" for
+// unlike amounts, such as a price and a cost), the growth of its only number, and the proposer's claim where
+// it differs from the payload.
 type line struct {
 	short                  card.Phrase
 	amount, percent, claim string
-	// falls is set when the amount decreases.
+	// falls is set when every amount decreases.
 	falls bool
 }
 
@@ -48,9 +49,12 @@ func rowOf(a *gatehouse.Action) line {
 		}
 	}
 	short, amounts, percent := card.Row(a)
-	falls := len(amounts) > 0 && !slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Change.Sign() >= 0 })
-	return line{short: short, amount: amountsText(amounts), percent: minus(percent), claim: card.Claim(a, amounts),
-		falls: falls}
+	l := line{short: short, percent: minus(percent), claim: card.Claim(a, amounts)}
+	if !slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Unlike }) {
+		l.amount = amountsText(amounts)
+	}
+	l.falls = len(amounts) > 0 && !slices.ContainsFunc(amounts, func(x card.Amount) bool { return x.Change.Sign() >= 0 })
+	return l
 }
 
 // amountLabel says whether amounts of several fields are added up.
@@ -84,7 +88,7 @@ func spanTitle(s card.Span) string {
 	return "letters of several scripts in one word"
 }
 
-// asksOnly says that a workflow's question is about its run alone, so there is no change to show.
+// asksOnly reports whether a workflow's question is about its run alone, so there is no change to show.
 func asksOnly(p *actionPage) bool {
 	return p.ofRun != nil && p.ofRun.Uses == "approval" && p.a.Target.EntityType == "run" &&
 		len(p.payload.changes) == 0 && p.payload.hidden == 0
@@ -95,7 +99,7 @@ func asksOnly(p *actionPage) bool {
 func rewrittenText(n int, before card.Provenance) string {
 	s := plural(n, "field rewritten", "fields rewritten")
 	if before == card.ByProposer {
-		return s + ", unchanged as the proposer says"
+		return s + ", without a change according to the proposer"
 	}
 	return s + " unchanged"
 }
@@ -104,7 +108,7 @@ func rewrittenText(n int, before card.Provenance) string {
 func nothingChanges(p *actionPage) string {
 	switch {
 	case len(p.payload.same) > 0:
-		return "No visible change: every field is written as it is."
+		return "No visible change: every field is rewritten with its present value."
 	case p.a.Operation == "delete" || p.a.Operation == "bulk_delete":
 		return "The whole record is deleted."
 	}
@@ -206,7 +210,7 @@ func whyTitle(a *gatehouse.Action, you bool) string {
 	return "Why nobody was asked"
 }
 
-// cannotText explains why the page has no buttons.
+// cannotText explains why this person cannot approve the action.
 func cannotText(p *actionPage) string {
 	a := p.a
 	switch gatehouse.CodeOf(p.cannot) {
@@ -229,9 +233,18 @@ func cannotText(p *actionPage) string {
 		return fmt.Sprintf("Rejected by %s. The proposer is notified at %s.", v.Name, clock(at))
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
-		return fmt.Sprintf("%s. Decided by %s at %s.", statusWord(a.Status), a.DecidedBy, clock(*a.DecidedAt))
+		return fmt.Sprintf("%s. %s by %s at %s.", statusWord(a.Status), decidedHow(a), a.DecidedBy, clock(*a.DecidedAt))
 	}
 	return "There is nothing to decide. " + statusWord(a.Status) + "."
+}
+
+// decidedHow begins the sentence that follows an action's status. If the status has changed since the approval, the
+// sentence names the decision: "Failed. It was approved by ana".
+func decidedHow(a *gatehouse.Action) string {
+	if a.Push != nil && a.Status != gatehouse.StatusApproved {
+		return "It was approved"
+	}
+	return "Decided"
 }
 
 // statusWord names an action's status, with a capital.
@@ -272,8 +285,8 @@ func stale(p *actionPage) bool {
 	return p.outcome != nil && p.outcome.Code == gatehouse.CodeTargetChanged
 }
 
-// mayAcknowledge reports whether this person may approve although the target has changed. A
-// conditional write would fail at a changed target, so it cannot be acknowledged.
+// mayAcknowledge reports whether this person may approve although the target has changed. They may not if the
+// write is conditional, because it would fail at the changed target.
 func mayAcknowledge(p *actionPage) bool {
 	return stale(p) && p.outcome.Context["can_acknowledge"] == true
 }
@@ -375,7 +388,7 @@ func policyLine(a *gatehouse.Action) string {
 	if n := len(a.Policy.Rules); n > 0 {
 		s += ", " + plural(n, "rule", "rules") + ":"
 	} else {
-		s += "; no rule of its own matched."
+		s += "; none of its rules matched."
 	}
 	return s
 }
@@ -397,7 +410,7 @@ func levelFrom(a *gatehouse.Action, g *gatehouse.Grounds) card.Phrase {
 				" for this operation"})
 	}
 	if g.Claimed != 0 {
-		p = append(p, card.Part{Text: "; the proposer said " + g.Claimed.String()})
+		p = append(p, card.Part{Text: "; the proposer claimed " + g.Claimed.String()})
 	}
 	known := max(g.Listed, g.Floor, g.Claimed)
 	raised := a.RiskLevel > max(known, gatehouse.L3) || g.Listed != 0 && a.RiskLevel > known
@@ -434,7 +447,7 @@ func stageLine(i int, s gatehouse.Stage) string {
 	}
 	line := who + ", for " + s.For.String() + ": " + clock(s.From) + " to " + clock(s.Until)
 	if len(s.Notify) > 0 {
-		line += "; told on " + strings.Join(s.Notify, ", ")
+		line += "; notified on " + strings.Join(s.Notify, ", ")
 	}
 	return line
 }
@@ -466,7 +479,7 @@ func fieldName(c card.Change) string {
 const inTurn = "closest main:replace"
 
 // inPane lets the answer to a form replace the open action when scripts run. The server sends the
-// address, because not every answer has one.
+// page's URL in HX-Push-Url, because not every answer has one.
 func inPane(path string) templ.Attributes {
 	return templ.Attributes{"hx-post": path, "hx-target": "#detail", "hx-select": "#detail", "hx-swap": "outerHTML"}
 }

@@ -62,7 +62,7 @@ func pack(body []byte) []byte {
 	var b bytes.Buffer
 	z, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	if err != nil {
-		return body // the level is one of gzip's
+		return body // cannot happen: the level is valid
 	}
 	_, _ = z.Write(body) // a bytes.Buffer never fails
 	_ = z.Close()

@@ -61,7 +61,7 @@ func TestHiddenContentLockIsTheServers(t *testing.T) {
 		testid("acknowledge"), `name="shown"`)
 	ana.post(path+"/decide", decision(a, gatehouse.Approve, "shown", own, "acknowledge_stale", "yes")...).want(200)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 	ana.post("/actions/"+other.ID+"/decide", decision(other, gatehouse.Reject, "notes", "unread")...).want(200)
 }
@@ -92,12 +92,12 @@ func TestAFieldTwice(t *testing.T) {
 			append(extra, "decision", "approved", "digest", "", "item", a.ID+" "+string(a.Digest))...).want(
 			http.StatusBadRequest)
 		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-			t.Fatalf("%v: it is %s", extra, got.Status)
+			t.Fatalf("%v: the action is %s", extra, got.Status)
 		}
 	}
 	ana.post("/actions/"+a.ID+"/decide?decision=rejected&digest=x", decision(a, gatehouse.Approve)...).want(http.StatusOK)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("the value in the address counted: it is %s", got.Status)
+		t.Errorf("the value in the address counted: the action is %s", got.Status)
 	}
 }
 

@@ -37,8 +37,8 @@ type auditPage struct {
 	// descriptions.
 	names   map[string]string
 	actions map[string]card.Phrase
-	// older and newer are the URLs of the neighbouring pages, "" for none. searched is the
-	// index at which an unfinished search stopped, 0 for none.
+	// older and newer are the URLs of the neighbouring pages, "" for none; with a filter, newer is the
+	// newest page. searched is the index at which an unfinished search stopped, 0 for none.
 	older, newer string
 	searched     int64
 	checked      *gatehouse.LogCheck
@@ -69,7 +69,7 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 		return nil, err
 	}
 	p.action = s.action
-	// The page ends with the requested entry, else with the newest one.
+	// The page begins with the requested entry, else with the log's newest one. end is one more than its number.
 	end := p.head.Size
 	if n, ok := p.q.number(); ok {
 		end = min(n, p.head.Size-1) + 1

@@ -76,12 +76,12 @@ func TestAuditFilters(t *testing.T) {
 	must(t, err)
 	for _, id := range []string{full.Approval.ID, full.Push.ID} {
 		if got := eve.get("/audit?q=" + id).types(); !slices.Equal(got, []string{"hitl.approved", "hitl.proposed"}) {
-			t.Errorf("about %s are %q", id, got)
+			t.Errorf("a search about %s finds %q", id, got)
 		}
 	}
 	newest := eve.get("/audit").types()
 	if got := eve.get("/audit?q=9223372036854775807").types(); !slices.Equal(got, newest) {
-		t.Errorf("up to a number that is too great are %q", got)
+		t.Errorf("a search for a number that is too large finds %q", got)
 	}
 	eve.get("/audit?since=yesterday").want(http.StatusUnprocessableEntity).has("2026-11-27T04:00")
 	eve.get("/audit?kind=x").want(http.StatusUnprocessableEntity)
@@ -148,7 +148,7 @@ func TestAuditSearchesInSteps(t *testing.T) {
 	}
 }
 
-// TestEveryEventHasASentence: the documented types are the ones of the form, each in one kind.
+// TestEveryEventHasASentence: each documented type has a sentence, and belongs to exactly one kind of the form.
 func TestEveryEventHasASentence(t *testing.T) {
 	t.Parallel()
 	doc, err := os.ReadFile("../../docs/events.md")

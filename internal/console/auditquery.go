@@ -11,14 +11,14 @@ import (
 
 // auditQuery is the complete state of the audit page; all of it is in the URL.
 type auditQuery struct {
-	// By is the actor: a name, an id, or a word of the log.
+	// By is the actor: a name, an id, or another word that the log uses for an actor, such as system.
 	By   string
 	Kind string // the name of an auditKind
 	// About is the number of an entry, the id of anything, the name of a person or agent, or the
 	// reference of a target.
 	About string
 	Time  timeSpan
-	// Before is the number of the entry after the page's first one, -1 for the newest page.
+	// Before is one more than the greatest number on the page, -1 for the newest page.
 	Before int64
 }
 
@@ -45,7 +45,7 @@ func readAuditQuery(values url.Values) (q auditQuery, err error) {
 // number is the entry's number in About; ok is false when About is something else.
 func (q auditQuery) number() (n int64, ok bool) {
 	n, err := strconv.ParseInt(q.About, 10, 64)
-	return n, err == nil
+	return n, err == nil && n >= 0
 }
 
 // filtered reports whether the page leaves entries out.
@@ -71,8 +71,8 @@ func (q auditQuery) at(path string) string {
 	return path + "?" + v.Encode()
 }
 
-// page is the URL of the page that ends before an entry. It shows its neighbours, so a number in
-// About is left out.
+// page is the URL of the page of the entries with numbers below before, or with -1 of the newest
+// page. A number in About is left out: the page shows other entries.
 func (q auditQuery) page(before int64) string {
 	if _, number := q.number(); number {
 		q.About = ""

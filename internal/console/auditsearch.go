@@ -11,11 +11,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The log has an index by number only, and one by action. A search therefore reads the entries
-// between two times and keeps those that match. The bounds are for one page and for one export.
+// The log has indexes by number and by action only. A search therefore reads the entries between two
+// times and keeps those that match.
 const (
-	auditRows     = 50
-	searchedRows  = 10_000
+	// auditRows limits the entries that a page shows, searchedRows those that it reads.
+	auditRows    = 50
+	searchedRows = 10_000
+	// exportedRows limits the entries of an export, exportedReads those that it reads.
 	exportedRows  = 10_000
 	exportedReads = 200_000
 )
@@ -62,7 +64,7 @@ func (c *Console) newAuditSearch(v *view, q auditQuery) (*auditSearch, error) {
 	return s, err
 }
 
-// ofPerson returns the id of a person or agent, "" when nobody has the name.
+// ofPerson returns the id of the person or agent with a name, "" for none.
 func (s *auditSearch) ofPerson(name string) (string, error) {
 	p, err := s.c.cfg.Admin.FindPrincipal(s.v.ctx, name)
 	switch gatehouse.CodeOf(err) {
@@ -83,7 +85,7 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name itself is an actor too: the log identifies workers and workflows by name.
+	// The name itself can be an actor: the log has workers by their lease owner, and workflows as workflow:NAME.
 	return map[string]bool{name: true, id: id != ""}, nil
 }
 
@@ -118,8 +120,9 @@ func (s *auditSearch) matches(row auditRow) bool {
 		s.q.Time.has(l.At)
 }
 
-// newest returns up to rows matches before the entry end, after at most reads entries. next is
-// where the search continues, 0 at its end.
+// newest returns at most rows of the newest matches before the entry end. It reads in pages, and stops after the page
+// that completes reads entries. next is where the search continues, 0 at its end. If the query names an action,
+// newest returns all matches among the action's entries.
 func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next int64, err error) {
 	if s.action != "" {
 		for _, e := range slices.Backward(s.of) {
@@ -147,7 +150,7 @@ func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next
 			return nil, 0, err
 		}
 		for _, e := range slices.Backward(entries) {
-			if e.Index >= end { // follows a gap
+			if e.Index >= end { // ListEntries leaves out missing entries, and so reached past end
 				continue
 			}
 			if row := readEntry(e); s.matches(row) {
@@ -182,7 +185,7 @@ func (s *auditSearch) firstSince(t time.Time, end int64) (int64, error) {
 type auditRow struct {
 	entry *gatehouse.Entry
 	leaf  gatehouse.Leaf
-	// data are the texts and numbers of the leaf's data.
+	// data are the texts and whole numbers of the leaf's data.
 	data map[string]string
 }
 

@@ -10,7 +10,7 @@ import (
 // gatehouseName is the actor of everything that the server does by itself.
 const gatehouseName = "Gatehouse"
 
-// auditSentences has a sentence for every documented type of entry. {by} is the actor, {of} the
+// auditSentences has a sentence for every documented type of entry but step.*. {by} is the actor, {of} the
 // subject of the entry, {whom} the principal in its data; any other name is a member of its data.
 var auditSentences = map[string]string{
 	"hitl.proposed":           "{by} proposed {of}",
@@ -71,8 +71,8 @@ var auditSentences = map[string]string{
 	"group.deleted":      "{by} deleted {of}",
 	"delegation.made":    "{by} let a delegate answer for {of}",
 	"delegation.ended":   "{by} ended a delegation of {of}",
-	"grant.created":      "{by} approved actions in advance by {of}",
-	"grant.ended":        "{of} ended, which approved actions in advance",
+	"grant.created":      "{by} approved actions in advance with the grant {of}",
+	"grant.ended":        "The grant {of} ended",
 	"mandate.given":      "A plan of {by} was approved: {of}",
 	"mandate.used":       "{by} used the mandate {of}",
 	"mandate.narrowed":   "{by} narrowed the mandate {of}",

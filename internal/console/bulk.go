@@ -64,7 +64,7 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	case err != nil:
 		item.why = asError(err).Detail
 	case card.ClaimDiffers(a):
-		item.why = "the agent claims " + claimOf(a) + ", the change has another amount: decide it by itself"
+		item.why = "the agent claims " + claimOf(a) + ", the change has another amount: decide it on its own"
 	case !card.Ladder(a).Bulk:
 		item.why = a.RiskLevel.String() + " is decided one by one"
 	case !fitsBulk(a):
@@ -169,7 +169,7 @@ func claimOf(a *gatehouse.Action) string {
 	return card.Claim(a, card.Amounts(a))
 }
 
-// sumText formats the sum of the absolute amounts and, where it differs, the net sum.
+// sumText formats the sum of the absolute amounts, and the net sum.
 func sumText(s card.Sum) string {
 	moved, net, _ := strings.Cut(s.Total(), ", net ")
 	return moved + " moved, net " + minus(net)

@@ -77,7 +77,7 @@ func TestExceededCeilingsAreMarked(t *testing.T) {
 
 	pick := url.Values{"pick": {second.ID, small.ID, large.ID}}
 	bulk := ana.get("/inbox/bulk?"+pick.Encode()).want(http.StatusOK).
-		has("3 actions", "Approve 3 items", testid("bulk-exceeds"), "2 do not fit a ceiling now",
+		has("3 actions", "Approve 3 items", testid("bulk-exceeds"), "2</b> would exceed a ceiling now",
 			"needs 60.00, but only 40.00 of 100.00 is left", "can never be approved").
 		lacks(testid("bulk-excluded"))
 	if got := strings.Count(bulk.body, mark); got != 2 {

@@ -107,10 +107,10 @@ func (l *deadList) chips() (list chips) {
 // timeValue is a form's time for a reader: "2026-11-27 04:00".
 func timeValue(text string) string { return strings.Replace(text, "T", " ", 1) }
 
-// known are values that a list has seen, which its filters suggest.
+// known are the values of listed rows, by field; the filters suggest them.
 type known map[string]map[string]bool
 
-// maxKnown limits the suggestions of one field, and the bytes of each.
+// maxKnown limits the suggestions of one field, and maxKnownText the bytes of each.
 const (
 	maxKnown     = 50
 	maxKnownText = 128

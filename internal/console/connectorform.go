@@ -28,7 +28,7 @@ type ConnectorEntry struct {
 	Values  map[string]string
 }
 
-// ConnectorTrial is the outcome of the test call of a connector that is not stored; one text is not empty.
+// ConnectorTrial is the outcome of the test call of a connector that is not stored.
 type ConnectorTrial struct {
 	// Shown is what the test has shown, Problem why it failed, Untested why no call was made.
 	Shown, Problem, Untested string
@@ -41,10 +41,10 @@ type ConnectorStatus struct {
 	Problem string
 }
 
-// connectorKind is a row of the catalogue.
+// connectorKind is a row of the catalogue: a connector type, what it changes, and its page of the documentation.
 type connectorKind struct{ kind, what, page string }
 
-// connectorKinds is the catalogue.
+// connectorKinds is the catalogue of connector types, from which a new connector is made.
 func connectorKinds() []connectorKind {
 	return []connectorKind{
 		{"sql", "rows of PostgreSQL, MariaDB, MySQL or SQL Server", "connectors.md#let-agents-change-rows-of-a-database"},
@@ -75,11 +75,11 @@ type connectorForm struct {
 	// known says that the connector is in the store already.
 	known  bool
 	failed *gatehouse.Error
-	// fault is the text of failed, which begins with the path of a key.
+	// fault is the text of failed with its violations, which name keys by their paths.
 	fault string
 	// trial is the outcome of a test call, nil for none.
 	trial *ConnectorTrial
-	// focus is the path of the row that was added, or of the rows of which one was removed.
+	// focus is the path of the row that was added or, after a removal, of the list of rows.
 	focus string
 }
 
@@ -153,7 +153,7 @@ func postedConnector(v *view) (*connectorForm, error) {
 	return p, nil
 }
 
-// changeRows shows the form with a row more or less.
+// changeRows shows the form with a row added or removed.
 func (c *Console) changeRows(v *view) error {
 	p, err := postedConnector(v)
 	if err != nil {
@@ -214,8 +214,8 @@ func (c *Console) removeConnector(v *view) error {
 	return c.proposeEdit(v, p, ConnectorEntry{Name: name})
 }
 
-// edited is the newest version with an entry changed, and the version that the form was filled from. The
-// result is of use only if both are the same version.
+// edited returns the source of the newest version with an entry changed, and the version that the form was
+// filled from. The services that take the source refuse it if that version is no longer the newest.
 func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source string, base int, err error) {
 	newest, err := c.newestConnectors(v)
 	if err != nil {
@@ -265,13 +265,13 @@ func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	return c.showConnectorForm(v, gatehouse.StatusOf(p.failed.Code), p)
 }
 
-// within reports whether a path is another one, or below it.
+// within reports whether path is other, with or without the mark "!" of a value in YAML, or lies below other.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest == "!" || rest[0] == '.')
 }
 
-// filled reports whether a path, or one below it, has a value or a fault.
+// filled reports whether a path, or one below it, has a value, the focus or a fault.
 func (p *connectorForm) filled(path string) bool {
 	for at, value := range p.Values {
 		if value != "" && within(at, path) {
@@ -286,13 +286,13 @@ func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
 	return slices.ContainsFunc(keys, func(k ConnectorKey) bool { return p.filled(below(path, k.Name)) })
 }
 
-// faulty reports whether the fault begins with the path, which has names or numbers of rows.
+// faulty reports whether the fault names the path, with the names or the numbers of its rows.
 func (p *connectorForm) faulty(path string) bool {
 	text := " " + p.fault
 	return strings.Contains(text, " "+path+":") || strings.Contains(text, " "+p.named(path)+":")
 }
 
-// named is a path with the names of rows in the place of their numbers.
+// named is a path with the names of rows instead of their numbers.
 func (p *connectorForm) named(path string) string {
 	at := ""
 	var out []string

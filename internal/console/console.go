@@ -51,7 +51,7 @@ type Config struct {
 	// PolicyChecker lints and tests policies that are not stored yet.
 	PolicyChecker PolicyChecker
 	Statistics    gatehouse.InsightService
-	// Targets reads the present state of a pending action's target.
+	// Targets reads targets, and asks them for previews.
 	Targets TargetReader
 
 	// Browser stores the sessions, SignIn runs OIDC and passkey sign-ins, Sessions lists and ends
@@ -96,7 +96,7 @@ type Console struct {
 	handler     http.Handler
 	streams     streams
 	presence    presence
-	targetReads *readings // of targets, kept for a second
+	targetReads *readings // of targets, each kept for readAgain
 	// bodyTime limits how long a request's body may take; heartbeat is the interval of the
 	// keep-alive messages of an idle stream.
 	bodyTime, heartbeat time.Duration
@@ -130,12 +130,13 @@ type route struct {
 	// roles are the permitted roles, of which the person needs one; empty permits everybody who is
 	// signed in.
 	roles []gatehouse.Role
-	// changesRights marks a form that changes rights, credentials or rules. It requires a fresh
-	// sign-in or the edit token.
+	// changesRights marks a form that changes rights, credentials or rules. The services behind it require a
+	// fresh sign-in or the form's edit token, which showEditToken passes on.
 	changesRights bool
 	// public routes are served without a session.
 	public bool
-	// background marks routes that an open page calls by itself.
+	// background marks requests that do not keep a session alive: an open page makes them by itself, or a link
+	// leads to them.
 	background bool
 	handle     func(*view) error
 }

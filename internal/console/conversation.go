@@ -65,7 +65,7 @@ func (c *Console) assign(v *view) error {
 	})
 }
 
-// changeConversation runs a part of the conversation, and returns to the page that it came from.
+// changeConversation makes a change to the conversation, and redirects to the page of the form.
 func (c *Console) changeConversation(v *view, do func(id string) error) error {
 	id := v.r.PathValue("id")
 	err := do(id)
@@ -102,7 +102,7 @@ func (c *Console) snooze(v *view) error {
 	return v.redirect(queryOf(to).with(v.form("next")).url())
 }
 
-// snoozeUntil reads the time of a snooze: for an hour, until tomorrow at 9, or until a time; "" for
+// snoozeUntil reads the end of a snooze: after an hour, tomorrow at 9, or at a typed time; the zero time for
 // none. zone is the browser's offset from UTC in minutes, as JavaScript counts it.
 func snoozeUntil(now time.Time, how, until, zone string) (time.Time, error) {
 	minutes, err := strconv.Atoi(zone)
@@ -158,7 +158,7 @@ func (v *view) snoozedUntil(id string) time.Time {
 	return v.snoozes[i].Until
 }
 
-// filter is the store's filter of a query, with this person for "me".
+// filter is the store's filter for a query; the assignee "me" is this person.
 func (v *view) filter(q inboxQuery) gatehouse.ActionFilter {
 	f := q.filter()
 	if f.Assignee == "me" {
@@ -202,9 +202,9 @@ func talkMoments(a *gatehouse.Action) (list []moment) {
 	for i := range a.Comments {
 		c := &a.Comments[i]
 		what := map[gatehouse.CommentKind]string{
-			gatehouse.CommentQuestion: "asked question " + strconv.Itoa(c.Number),
-			gatehouse.CommentAnswer:   "answered question " + strconv.Itoa(c.Answers),
-			gatehouse.CommentNote:     "commented",
+			gatehouse.CommentQuestion: "question " + strconv.Itoa(c.Number),
+			gatehouse.CommentAnswer:   "answer to question " + strconv.Itoa(c.Answers),
+			gatehouse.CommentNote:     "comment",
 		}[c.Kind]
 		list = append(list, moment{at: c.At, what: what, who: c.Author})
 	}

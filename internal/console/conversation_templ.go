@@ -393,7 +393,7 @@ func commentForm(v *view, p *actionPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<label>Your words <span class=\"muted\">Everybody who can see this reads them.</span> <textarea name=\"text\" rows=\"2\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 31, "<label>Your words <span class=\"muted\">Everybody who can see this action can read them.</span> <textarea name=\"text\" rows=\"2\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -727,7 +727,7 @@ func snoozeForm(v *view, p *actionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, " data-testid=\"snooze-until\"></label> <button type=\"submit\" name=\"for\" value=\"until\" data-testid=\"snooze-go\">Snooze</button><p class=\"muted small\">Only your inbox hides it. It comes back earlier when a question is answered, when it is assigned to you, and 4 hours before its deadline.</p></form></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 65, " data-testid=\"snooze-until\"></label> <button type=\"submit\" name=\"for\" value=\"until\" data-testid=\"snooze-go\">Snooze</button><p class=\"muted small\">Only your inbox hides the action. It shows the action again earlier when a question about it is answered, when it is assigned to you, and 4 hours before its deadline.</p></form></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -735,7 +735,7 @@ func snoozeForm(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// talkMarks are the marks of a row: asked, answered, assigned, snoozed.
+// talkMarks are the marks of a row for an open or answered question, the assignee, and a snooze.
 func talkMarks(v *view, a *gatehouse.Action) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -759,12 +759,12 @@ func talkMarks(v *view, a *gatehouse.Action) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if a.Status == gatehouse.StatusPending && a.Approval != nil {
 			if a.Approval.Conversation.Asked > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<span class=\"same\" data-testid=\"asked\">asked</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 66, "<span class=\"same\" data-testid=\"asked\">open question</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			} else if a.Approval.Conversation.Answered > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<span class=\"same\" data-testid=\"answered\">answered</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<span class=\"same\" data-testid=\"answered\">question answered</span>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -22,7 +22,7 @@ func TestConversationPage(t *testing.T) {
 	page := ana.get(path).want(http.StatusOK)
 	page.has("Why you are asked")
 	w.signIn("vic", gatehouse.RoleViewer).get(path).has("Why people are asked")
-	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", "asked question 1")
+	page.has("not answered", "asks bot", "why &lt;b&gt;", "U+202E", `<span class="what">question 1</span>`)
 	ana.get("/inbox").want(http.StatusOK).has(testid("asked"))
 	_, err := w.gate.Comment(bot, a.ID, gatehouse.CommentRequest{Text: "the supplier raised it", Answers: 1})
 	must(t, err)

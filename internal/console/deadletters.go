@@ -13,7 +13,7 @@ import (
 // deadCursor is the URL parameter for the cursor of the dead letters.
 const deadCursor = "dead"
 
-// openRows is the size up to which a group shows its dead letters at once.
+// openRows is the size up to which a group is unfolded at first.
 const openRows = 5
 
 // deadRow is a dead letter and its action.
@@ -41,8 +41,8 @@ type deadList struct {
 	errors []errorGroupView
 	seen   int
 	capped bool
-	// deadAll leads to more dead letters, "" for none.
-	deadAll string
+	// deadNext is the URL of the next page of dead letters, "" for none.
+	deadNext string
 	// known are the values that the filters suggest.
 	known known
 }
@@ -114,7 +114,7 @@ func (c *Console) deadLetters(v *view) (deadList, error) {
 		})
 	}
 	if page.NextCursor != "" {
-		l.deadAll = l.deadPath("/dispatch", deadCursor, page.NextCursor)
+		l.deadNext = l.deadPath("/dispatch", deadCursor, page.NextCursor)
 	}
 	return l, nil
 }
@@ -122,7 +122,7 @@ func (c *Console) deadLetters(v *view) (deadList, error) {
 // filtered reports whether a filter is set for the dead letters.
 func (l *deadList) filtered() bool { return l.filter != gatehouse.DeadLetterFilter{} }
 
-// deadPath is a path with the dead letters' filter and further names and values in turn.
+// deadPath is a path with the dead letters' filter as its query. more has further names, each followed by its value.
 func (l *deadList) deadPath(path string, more ...string) string {
 	q := url.Values{}
 	for i, pairs := 0, append([]string{
@@ -164,7 +164,9 @@ func firstSkipped(list []gatehouse.DeadLetterResult) []gatehouse.DeadLetterResul
 
 func (p *groupPlanned) title() string {
 	if p.done == 0 {
-		return "Nothing can be done to these dead letters"
+		return "None of these dead letters can be " + map[string]string{
+			actReplay: "retried", actDiscard: "discarded", actResolve: "settled",
+		}[p.act]
 	}
 	what := plural(p.done, "dead letter", "dead letters")
 	switch p.act {
@@ -251,7 +253,7 @@ func (c *Console) discard(v *view) error {
 	})
 }
 
-// resolveGroup records one outcome for a group of unknown ones.
+// resolveGroup records one outcome for a group of dead letters with an unknown outcome.
 func (c *Console) resolveGroup(v *view) error {
 	return c.actOn(v, "settle", func(s gatehouse.DeadLetterSelection, p *dispatchPage) (err error) {
 		p.discarded, err = c.cfg.Dispatch.ResolveDeadLetters(v.ctx, gatehouse.ResolveRequest{
@@ -287,11 +289,15 @@ func resultTone(r *gatehouse.DeadLetterAnswer) string {
 
 // closedTitle says how many dead letters were discarded or settled.
 func closedTitle(r *gatehouse.DeadLetterAnswer) string {
-	did := "closed"
+	did := "discarded"
 	for _, x := range r.Results {
 		if x.Result == "applied" || x.Result == "failed" {
 			did = "settled"
 		}
 	}
-	return plural(r.Done, "dead letter is", "dead letters are") + " " + did + ", " + strconv.Itoa(r.Skipped) + " not"
+	title := plural(r.Done, "dead letter is", "dead letters are") + " " + did
+	if r.Skipped > 0 {
+		title += ", " + strconv.Itoa(r.Skipped) + " not"
+	}
+	return title
 }

@@ -219,7 +219,7 @@ func deadLetters(v *view, p *dispatchPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = pager("", p.deadAll).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = pager("", p.deadNext).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -232,7 +232,7 @@ func deadLetters(v *view, p *dispatchPage) templ.Component {
 	})
 }
 
-// errorGroup is what failed in the same way: what the target said, how often, and since when.
+// errorGroup shows the dead letters with one error: the words of the target, their number, and the oldest time.
 func errorGroup(v *view, p *dispatchPage, g errorGroupView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -598,7 +598,7 @@ func groupActs(v *view, p *dispatchPage, g errorGroupView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<button type=\"submit\" data-testid=\"group-resolve\">Settle all…</button></form>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 50, "<button type=\"submit\" data-testid=\"group-resolve\">Record the outcome of all…</button></form>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -1034,7 +1034,7 @@ func discardResult(r *gatehouse.DeadLetterAnswer) templ.Component {
 	})
 }
 
-// deadLetter is one dead letter; said is what its group shows of the target's words already.
+// deadLetter is one dead letter; said are the target's words that its group already shows.
 func deadLetter(v *view, row deadRow, said string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1167,12 +1167,12 @@ func deadLetter(v *view, row deadRow, said string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if row.d.ReplaySafe {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<strong>A replay is safe</strong>: ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "<strong>A retry is safe</strong>: ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "<strong>No replay</strong>: ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 89, "<strong>No retry</strong>: ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

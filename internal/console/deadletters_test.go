@@ -44,7 +44,7 @@ func TestDeadLettersByError(t *testing.T) {
 	root.post("/dispatch/replay", "group", key).want(http.StatusOK).has("Retry 6 dead letters?", `name="sure" value="yes"`)
 	root.get("/dispatch").want(http.StatusOK).has("7 dead letters")
 	ops.post("/dispatch/discard", "group", key, "reason", "ordered by phone", "sure", "yes").want(http.StatusOK).
-		has("6 dead letters are closed, 0 not", single.Push.ID)
+		has("6 dead letters are discarded", single.Push.ID)
 	if got := w.action(single.ID).Push.Status; got != gatehouse.PushFailed {
 		t.Errorf("another group's push is %s", got)
 	}
@@ -56,7 +56,7 @@ func TestDeadLettersByError(t *testing.T) {
 	ops.post("/dispatch/resolve", "group", key, "outcome", "applied", "reason", "seen").want(http.StatusOK).
 		has("Record the outcome of 1 dead letter?")
 	ops.post("/dispatch/resolve", "group", key, "outcome", "applied", "reason", "seen", "sure", "yes").want(http.StatusOK).
-		has("1 dead letter is settled, 0 not")
+		has("1 dead letter is settled")
 	if got := w.action(unknown.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("the unknown outcome is %s", got)
 	}

@@ -51,6 +51,12 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	if !strings.Contains(standing.body, got.Superseded) {
 		t.Errorf("standing: %s", standing.body)
 	}
+	cat := w.agent("cat")
+	revised := w.propose(cat, nil)
+	_, err := w.gate.Revise(cat, revised.ID, priceChange())
+	must(t, err)
+	ana.get("/actions/"+revised.ID+"/standing?want=undone&return=/inbox").want(200).
+		has(`"stands":false`, "The decision was not undone. Superseded.")
 
 	next := w.action(got.Superseded)
 	ana.post("/actions/"+next.ID+"/decide", decision(next, gatehouse.Approve)...).want(200).
@@ -70,7 +76,7 @@ func TestRejectAndUndo(t *testing.T) {
 	p := ana.post("/actions/"+a.ID+"/decide", rejection...).want(200)
 	p.has("Rejected", testid("undo"), "then the proposer is notified").lacks(`data-id="` + a.ID)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending || got.Approval.RejectsAt == nil {
-		t.Fatalf("it is %s, rejected at %v", got.Status, got.Approval.RejectsAt)
+		t.Fatalf("the action is %s, rejected at %v", got.Status, got.Approval.RejectsAt)
 	}
 	bo.get("/inbox?tab=team").want(200).lacks(a.ID)
 	bo.get("/actions/"+a.ID).want(200).has("Rejected", testid("undo")).lacks(testid("approve"), testid("reject-go"))
@@ -83,6 +89,18 @@ func TestRejectAndUndo(t *testing.T) {
 	if next := w.action(got.Superseded); next.Status != gatehouse.StatusPending || next.UndoneBy != "ana" {
 		t.Errorf("the revision: %+v", next)
 	}
+}
+
+// TestWhoCanceled: the page of a canceled action names the principal that canceled the action.
+func TestWhoCanceled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	a := w.propose(bot, nil)
+	if _, err := w.gate.Cancel(bot, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	ana.get("/actions/" + a.ID).want(200).has(`<span class="what">canceled</span> <span>by <b>bot</b></span>`)
 }
 
 // TestUndoAll: a bulk decision is taken back as a whole, except what was sent meanwhile.
@@ -103,11 +121,10 @@ func TestUndoAll(t *testing.T) {
 		if d == gatehouse.Approve {
 			w.sent(gone)
 		} else {
-			word = "already canceled"
-			if _, err := w.gate.Cancel(bot, gone.ID); err != nil {
+			word = "already rejected"
+			if err := w.gate.CancelForRun(t.Context(), gone.Tenant, gone.ID); err != nil { // ends the hold
 				t.Fatal(err)
 			}
-			ana.get("/actions/" + gone.ID).want(200).has(`<span class="what">canceled</span> <span>by <b>bot</b></span>`)
 		}
 		ana.post("/inbox/undo", append(ids, "return", "/inbox")...).want(200).
 			has("Undid 2 of 3; 1 was "+word, gone.ID, "not undone")
@@ -117,6 +134,10 @@ func TestUndoAll(t *testing.T) {
 			}
 		}
 	}
+	a := w.propose(bot, nil)
+	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
+	ana.post("/inbox/undo", "item", a.ID, "item", "act_<none>", "return", "/inbox").want(200).
+		has("Undid 1 of 2; 1 was not undone", "act_&lt;none&gt;")
 	ana.post("/inbox/undo", "return", "/inbox").want(http.StatusUnprocessableEntity)
 }
 
@@ -129,12 +150,12 @@ func TestRejectAsksWhy(t *testing.T) {
 	ana.post("/actions/"+a.ID+"/decide",
 		decision(a, gatehouse.Reject, "notes", "  ")...).want(http.StatusUnprocessableEntity).has("Say why")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-		t.Fatalf("a rejection without a reason left it %s", got.Status)
+		t.Fatalf("a rejection without a reason left the action %s", got.Status)
 	}
 	ana.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Reject, "notes", "too much")...).want(200).
 		has("Rejected", "too much")
 	if got := w.action(a.ID); got.Approval.RejectsAt == nil {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 }
 
@@ -155,7 +176,7 @@ func TestExclusionsAreExplained(t *testing.T) {
 			decision(a, gatehouse.Approve)...).want(http.StatusForbidden).has(testid("outcome"))
 	}
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 }
 
@@ -183,7 +204,7 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 		has(`data-code="target_changed"`, "11.11", testid("acknowledge"))
 	ana.post("/actions/"+b.ID+"/decide", decision(b, gatehouse.Approve, "acknowledge_stale", "yes")...).want(200)
 	if got := w.action(b.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("after it was acknowledged it is %s", got.Status)
+		t.Errorf("after the acknowledgement, the action is %s", got.Status)
 	}
 	ana.post("/actions/act_none/decide", decision(b, gatehouse.Approve)...).want(http.StatusNotFound)
 }
@@ -223,7 +244,7 @@ func TestLadder(t *testing.T) {
 		decision(a, gatehouse.Approve, "confirm", "3", "edit_token", ben.creds.EditToken, "notes", "as agreed")...).
 		want(200).has("gone for good", "as agreed")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 }
 
@@ -244,7 +265,7 @@ func TestAVoterCanStillReject(t *testing.T) {
 	ana.post(path+"/decide", "decision", string(gatehouse.Reject), "notes", "not these").want(200)
 	w.afterHold()
 	if got := w.action(a.ID); got.Status != gatehouse.StatusRejected {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 	ana.get(path).lacks(testid("reject-form"))
 }

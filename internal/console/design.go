@@ -26,7 +26,7 @@ func (c *Console) designRoutes() []route {
 // token is a custom property in the style sheet's first rule.
 type token struct {
 	Name, Value string
-	Kind        string // colour, type, weight, space, radius, shadow, or size
+	Kind        string // shadow, type, weight, face, radius, colour or space
 }
 
 // tokenGroup is a group of tokens under one comment.
@@ -82,7 +82,7 @@ func (c *Console) design(v *view) error {
 	return v.render(http.StatusOK, "Design", "", designPage(v, tokenGroups(string(c.assets.files["console.css"].body))))
 }
 
-// designSheet has a class for each token's sample, because the content policy forbids inline
+// designSheet has a class for each token's sample, because the Content-Security-Policy forbids inline
 // styles.
 func (c *Console) designSheet(v *view) error {
 	var b strings.Builder

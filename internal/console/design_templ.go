@@ -254,7 +254,7 @@ func designPage(v *view, groups []tokenGroup) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = notice("warn", "This has changed while you read").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = notice("warn", "This action has changed while you were reading").Render(templ.WithChildren(ctx, templ_7745c5c3_Var12), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

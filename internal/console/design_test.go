@@ -57,7 +57,7 @@ func TestAssetsFitTheBudget(t *testing.T) {
 	t.Logf("%d files, %d bytes", len(seen), total)
 }
 
-// TestAssetsArePlainWithoutGzip sends every Accept-Encoding header that excludes gzip.
+// TestAssetsArePlainWithoutGzip sends Accept-Encoding headers that exclude gzip, and some that accept it.
 func TestAssetsArePlainWithoutGzip(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

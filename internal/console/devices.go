@@ -9,13 +9,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Devices is the console's part of the device service.
+// Devices is the device service, with methods that only the console calls.
 type Devices interface {
 	gatehouse.DeviceService
 	// SendsToDevices reports whether the caller's tenant has a channel that sends to devices.
 	SendsToDevices(ctx context.Context) bool
-	// OwnWebPushKey returns the key for which a browser of the caller subscribes, as an uncompressed
-	// point.
+	// OwnWebPushKey returns the public key of the caller's tenant, with which a browser subscribes, as an
+	// uncompressed point.
 	OwnWebPushKey(ctx context.Context) ([]byte, error)
 	AddDevice(ctx context.Context, label string, s gatehouse.Subscription) (*gatehouse.Device, error)
 }
@@ -91,7 +91,7 @@ func (c *Console) showDevices(v *view, status int, p *devicesView) error {
 	return v.render(status, "Notifications", settingsPath, devicesBody(v, p))
 }
 
-// devicesKey answers a script with the key for which the browser subscribes.
+// devicesKey answers a script with the public key that the browser needs to subscribe.
 func (c *Console) devicesKey(v *view) error {
 	key, err := c.cfg.Devices.OwnWebPushKey(v.ctx)
 	if err != nil {

@@ -80,7 +80,7 @@ func devicesBody(v *view, p *devicesView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.on {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"js-only\"><p class=\"muted small\">The browser asks for your permission. The sentence of a proposal may show on the locked screen. On an iPhone or iPad, first add Gatehouse to the home screen, and open it from there.</p><button type=\"button\" class=\"primary\" data-notify-device=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<div class=\"js-only\"><p class=\"muted small\">The browser asks for your permission. A notification can show what is proposed on the locked screen. On an iPhone or iPad, first add Gatehouse to the home screen, and open it from there.</p><button type=\"button\" class=\"primary\" data-notify-device=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -218,9 +218,9 @@ func deviceItem(v *view, p *devicesView, d *gatehouse.Device) templ.Component {
 			}
 		}
 		var templ_7745c5c3_Var9 string
-		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(" · by ")
+		templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(" · through ")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `devices.templ`, Line: 70, Col: 15}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `devices.templ`, Line: 70, Col: 20}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 		if templ_7745c5c3_Err != nil {

@@ -42,7 +42,7 @@ func (b *browser) script(path, body string) *page {
 	return b.do(r)
 }
 
-// serverKey is the key for which a browser subscribes.
+// serverKey is the public key that the browser needs to subscribe.
 func (b *browser) serverKey() []byte {
 	b.w.t.Helper()
 	var answer struct{ Key string }

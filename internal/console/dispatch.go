@@ -36,12 +36,12 @@ type dispatchTab struct {
 
 func dispatchTabs() []dispatchTab {
 	return []dispatchTab{
-		{tabAttention, "Needs a person", "dead letters: what failed, and outcomes that nobody knows", nil},
-		{tabQueue, "Queue", "what waits, and what is under way",
+		{tabAttention, "Needs a person", "dead letters: changes that failed, or whose outcome is unknown", nil},
+		{tabQueue, "Queue", "changes that wait or are being sent",
 			[]gatehouse.PushStatus{gatehouse.PushSent, gatehouse.PushPicking, gatehouse.PushQueued}},
-		{tabDone, "Done", "what was applied or canceled",
+		{tabDone, "Done", "changes that were applied or canceled",
 			[]gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushCanceled}},
-		{tabHealth, "Health", "how each connector does, and how the queue was over the last day", nil},
+		{tabHealth, "Health", "the state of each connector, and the queue over the last 24 hours", nil},
 	}
 }
 

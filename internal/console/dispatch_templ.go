@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// dispatchView shows first the pushes that need a person.
+// dispatchView shows one tab of the dispatch page; the first tab lists the pushes that need a person.
 func dispatchView(v *view, p *dispatchPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -143,7 +143,7 @@ func dispatchView(v *view, p *dispatchPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 string
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(". Its approved changes wait, and no attempt is used.")
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(". Its approved changes wait, and use up no attempts.")
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `dispatch.templ`, Line: 30, Col: 60}
 			}

@@ -41,7 +41,7 @@ func breakerWord(b gatehouse.BreakerState) string {
 	return "closed"
 }
 
-// hourly is the rate of a connector in the last hour.
+// hourly counts the pushes of a connector that were applied or failed in the last hour.
 func hourly(x gatehouse.ConnectorHealth) string {
 	if x.AppliedLastHour+x.FailedLastHour == 0 {
 		return "–"

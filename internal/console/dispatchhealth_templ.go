@@ -13,7 +13,7 @@ import (
 	"strconv"
 )
 
-// dispatchHealth shows how each connector does, and the queue over the last day.
+// dispatchHealth shows the state of each connector, and the queue over the last 24 hours.
 func dispatchHealth(v *view, h *gatehouse.DispatchHealth) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -89,7 +89,7 @@ func dispatchHealth(v *view, h *gatehouse.DispatchHealth) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <p class=\"muted small\">Success and error are the last ones within 24 hours, for this tenant. Each replica has its own breaker: the page shows that of the replica that serves it.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, " <p class=\"muted small\">The last success and the last error are those within 24 hours, for this tenant. Each replica has its own breakers; the page shows those of the replica that sent it.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -6,18 +6,19 @@
 // # Rules
 //
 // A GET changes nothing. Every change is posted by a plain form. An accepted
-// post is answered with a redirect (303), a refused one with a page under the
+// post is answered with a redirect (303), or with a page if there is a result to
+// show, such as a new secret. A refused one is answered with a page under the
 // status of its error. Posts from other origins are refused
 // (http.CrossOriginProtection).
 //
-// Scripts are optional. console.js presses the buttons of the page; htmx
+// Scripts are optional, except for passkeys and devices. console.js presses the buttons of the page; htmx
 // replaces a part of the page by a part of the next one. No page has inline
 // scripts, styles or handlers: the content policy forbids them, so a page with
 // any of them breaks at once.
 //
 // Text from untrusted authors is shown with @hostile (or with @phrase, for
 // sentences of internal/card), which makes invisible characters visible. templ
-// escapes everything else. Never use templ.Raw.
+// escapes everything else. templ.Raw is for the rendered documentation only.
 //
 // Colour never carries a meaning alone: a badge also has a word. Numbers are
 // shown exactly as they are stored. Times are in UTC, with the exact time in the
@@ -37,8 +38,8 @@
 //     after an expression has to stand in braces: { "for" }.
 //  3. c.pageRoutes() in the list of Console.routes. An entry of navigation is
 //     shown as soon as a route serves its path.
-//  4. Its style in assets/page.css or console.css: classes, never style="".
-//  5. Tests: TestEveryRoute requests every route with every role, without a
+//  4. Its style in assets/pages.css or console.css: classes, never style="".
+//  5. Tests: TestEveryRoute requests every route with every role and without a
 //     session, and checks the headers. Test the page's own behaviour separately.
 //
 // Building blocks: v.render(status, title, section, body) for a page, v.write
@@ -48,7 +49,7 @@
 // emptyState, copyable, pager, notice, violations.
 //
 // A part of a page that can become stale names the URL that reloads it:
-// hx-get="…" hx-trigger="gatehouse:changed from:body" hx-swap="outerHTML".
+// hx-get="…" hx-trigger="gatehouse:changed from:body" hx-swap="outerMorph".
 // Forms that return to the present page include @returnHere(v). A control of the
 // open action gets a shortcut by data-key, which keyMap must list.
 package console

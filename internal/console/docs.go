@@ -50,8 +50,8 @@ func (c *Console) doc(v *view) error {
 	return v.render(http.StatusOK, title, "", docBody(name, html))
 }
 
-// renderDoc makes a page of Markdown. HTML in it, and links and pictures of files that are no pages, are left
-// out.
+// renderDoc renders a page of Markdown. It leaves out embedded HTML, pictures, and links to files that are not
+// pages.
 func renderDoc(name string, source []byte) (title, html string, err error) {
 	markdown := goldmark.New(
 		goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()),
@@ -90,14 +90,14 @@ func renderDoc(name string, source []byte) (title, html string, err error) {
 	if err := markdown.Renderer().Render(&b, source, page); err != nil {
 		return "", "", err
 	}
-	// Text has &lt; for <, so these are the elements.
+	// Text contains &lt; instead of <, so these strings are elements.
 	return title, strings.NewReplacer(
 		"<table>", `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table class="list">`,
 		"</table>", "</table></div>", "<pre>", `<pre tabindex="0">`,
 	).Replace(b.String()), nil
 }
 
-// linkPage makes a link between pages one of the console; one to another file becomes its text.
+// linkPage changes a link to another page to the console's URL of it. A link to any other file becomes its text.
 func linkPage(name string, n *ast.Link) {
 	to, err := url.Parse(string(n.Destination))
 	if err != nil || to.IsAbs() || to.Path == "" {

@@ -17,8 +17,8 @@ var (
 	anchor  = regexp.MustCompile(`<a href="#[^"]+" class="anchor"`)
 )
 
-// TestDocs: each page of the documentation is shown to who has signed in, and each of its links leads to a
-// page, and there to a heading. So do the links of the catalogue.
+// TestDocs: a signed-in person can read each page of the documentation, and each of its links leads to a page
+// and, if it names a section, to a heading. So do the links of the catalogue.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -43,7 +43,7 @@ func editForm(v *view, e *editView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" data-back>← Back to the action</a></p><h1>Edit the proposal</h1><p class=\"muted\">This proposes a revision that replaces the action. It gets a new digest, is judged again, and others decide it. Votes do not carry over.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "\" data-back>← Back to the action</a></p><h1>Edit the proposal</h1><p class=\"muted\">This proposes a revision that replaces the action, with you as its proposer. The revision gets a new digest, and the policy judges it again; if it needs approval, other people decide it. Votes do not carry over.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

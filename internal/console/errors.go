@@ -52,8 +52,8 @@ func shown(err error) *gatehouse.Error {
 	return e
 }
 
-// changed answers the form that made a change: with the list at a path, or with show, after it has
-// set failed to the refusal.
+// changed answers the form of a change. After success it redirects to path. It stores a refusal in failed
+// and calls show; an error that has a page of its own is returned.
 func (v *view) changed(path string, err error, failed **gatehouse.Error, show func(status int) error) error {
 	if err == nil {
 		return v.redirect(path)
@@ -64,7 +64,7 @@ func (v *view) changed(path string, err error, failed **gatehouse.Error, show fu
 	return show(gatehouse.StatusOf((*failed).Code))
 }
 
-// sentence turns an error's detail into a sentence by its first letter and full stop. A detail that
+// sentence turns an error's detail into a sentence: with a capital, and a full stop. A detail that
 // starts with a name or a value keeps its first letter.
 func sentence(detail string) string {
 	word, _, _ := strings.Cut(detail, " ")
@@ -159,7 +159,7 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeExpired:
 		return "Nothing was changed. If the change is still wanted, its proposer can propose it again."
 	case gatehouse.CodeAlreadyDecided, gatehouse.CodeNotAwaitingApproval:
-		return "Your answer was not counted; the decision below stands."
+		return "Your answer was not counted; the decision stands."
 	case gatehouse.CodeAlreadyVoted:
 		return "Each person has one vote. You can still change an approval to a rejection until the last vote."
 	case gatehouse.CodeDigestMismatch:

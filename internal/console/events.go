@@ -44,7 +44,8 @@ func (v *view) eventsPath() string {
 // the page then asks for its own parts, with the rights of its reader. Changes in other tenants
 // send nothing. Every new stream starts with an event, because something may have changed since the
 // page was made or the last stream broke off. If a hint is lost, the change is noticed at the next
-// heartbeat by the size of the log; if the size cannot be read, the page is told to ask.
+// heartbeat by the size of the log, whose failed reading counts as a change. A page whose content also changes
+// without a log entry gets an event at each heartbeat.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end

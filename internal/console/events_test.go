@@ -258,7 +258,7 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 		line = next(t, lines)
 	}
 	if line != "id: 2" {
-		t.Errorf("then %q", line)
+		t.Errorf("the stream then says %q", line)
 	}
 }
 
@@ -427,7 +427,8 @@ func TestChangesNeedASession(t *testing.T) {
 	}
 }
 
-// beginning waits until a stream has subscribed and read the log's size, before its first event.
+// beginning records that a stream subscribes and reads the log's size before its first event; then it ends
+// the stream.
 type beginning struct {
 	gatehouse.AuditService
 	*wake.Hub

@@ -38,7 +38,8 @@ func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }
 // SearchedRows is the number of entries that one page of the audit log searches.
 const SearchedRows = searchedRows
 
-// OfEvent counts the kinds of an event type in the audit log, and reports whether it has a sentence.
+// OfEvent counts the kinds of the audit log's filter that include an event type, and reports whether the event
+// type has a sentence.
 func OfEvent(event string) (kinds int, sentence bool) {
 	for _, k := range auditKinds() {
 		if k.has(event) {

@@ -36,8 +36,8 @@ type listItem struct {
 }
 
 // markAlike marks rows with the same agent, type, operation, level and fields. It considers only rows
-// that can be decided in bulk, and only groups of several. Those to be folded are moved behind the
-// first of them.
+// that can be decided in bulk, and only groups of several. Alike rows whose deadlines are in the same
+// bucket are folded if they are leastFold or more: they are moved behind the first of them.
 func (p *inboxPage) markAlike(now time.Time) {
 	counts, folds := make(map[string]int), make(map[string][]inboxRow)
 	for i := range p.rows {

@@ -17,7 +17,7 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC"
 func (v *view) ago(t time.Time) string {
 	d := v.now.Sub(t)
 	switch {
-	case d < -time.Minute: // no difference between two clocks
+	case d < -time.Minute: // the clocks of two machines differ less
 		return "in " + span(-d)
 	case d < time.Second:
 		return "just now"
@@ -34,7 +34,7 @@ func (v *view) left(t time.Time) string {
 	return span(d) + " left"
 }
 
-// span formats a duration in its two largest units.
+// span formats a duration in its largest unit, and from an hour on also in the next one if that fits.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:

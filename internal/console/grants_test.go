@@ -2,6 +2,8 @@ package console_test
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,7 +43,28 @@ func TestGrantsPage(t *testing.T) {
 	if list, err := w.gate.ListGrants(w.admin); err != nil || len(list) != 0 {
 		t.Fatalf("created before its worst case was shown: %v, %v", list, err)
 	}
-	ana.post(path, append(fields, "shown", "yes")...).want(http.StatusOK).has("0 of 2, 0 of 500 USD", "active")
+	shown := func() string {
+		_, rest, _ := strings.Cut(ana.post(path, fields...).want(http.StatusOK).body, `name="shown" value="`)
+		terms, _, _ := strings.Cut(rest, `"`)
+		return terms
+	}
+	// A grant other than the one that was shown is shown again: other fields, or another level of the policy.
+	first := shown()
+	other := append(slices.Clone(fields), "shown", first)
+	other[9] = "3"
+	ana.post(path, other...).want(http.StatusConflict).has(testid("worst-case"), "at most 3 times", "read it again")
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\ngrants: {up_to: 2}\n"); err != nil {
+		t.Fatal(err)
+	}
+	ana.post(path, append(slices.Clone(fields), "shown", first)...).want(http.StatusConflict).has("up to L2")
+	if _, err := w.gate.ApplyPolicy(w.admin, "version: 1\ngrants: {up_to: 3}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := w.gate.ListGrants(w.admin); err != nil || len(list) != 0 {
+		t.Fatalf("created although another one was shown: %v, %v", list, err)
+	}
+	ana.post(path, append(slices.Clone(fields), "shown", shown())...).want(http.StatusOK).
+		has("0 of 2, 0 of 500 USD", "active")
 	b := w.propose(bot, func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"12.50"}` })
 	if got := w.action(b.ID); got.DecidedVia != gatehouse.ViaGrant {
 		t.Errorf("decided via %q: %v", got.DecidedVia, got.Policy.Reasons)
@@ -54,4 +77,7 @@ func TestGrantsPage(t *testing.T) {
 		lacks(testid("grant-like"))
 	ana.post(path + "/" + list[0].ID + "/revoke").want(http.StatusOK).has("revoked by ana")
 	ana.post(path + "/grt_0/revoke").want(http.StatusNotFound)
+	w.number()
+	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(http.StatusOK).
+		has("The grant", "ended: revoked")
 }

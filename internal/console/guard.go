@@ -108,9 +108,9 @@ func (v *view) pass(rt route) error {
 	return rt.handle(v)
 }
 
-// showEditToken puts the form's edit token, if it has one, into the context. A form that cannot be
-// parsed is refused here: the request reports the error only at the first parse, so the route would
-// see the part before the error.
+// showEditToken puts the form's edit token, if it has one, into the context. It refuses a form that cannot
+// be parsed: only the first parse of a request reports the error, so the route would take the part that was
+// parsed for the whole form.
 func (v *view) showEditToken() error {
 	if err := v.parse(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (v *view) onlyWorker() bool {
 	return !slices.ContainsFunc(v.person.Roles, func(r gatehouse.Role) bool { return r != gatehouse.RoleWorker })
 }
 
-// forEverybody reports whether a page shows only the person's own data: sessions, keys, help.
+// forEverybody reports whether a path is open to workers too: settings, help, documentation and sign-out.
 func forEverybody(path string) bool {
 	return path == settingsPath || strings.HasPrefix(path, settingsPath+"/") || path == "/help" ||
 		strings.HasPrefix(path, docsPath) || path == "/signout"

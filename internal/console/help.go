@@ -23,24 +23,24 @@ func (v *view) keyMap() []keyHelp {
 	talkers := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer}
 	pickers := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleOperator}
 	all := []keyHelp{
-		{[]string{"j", "k"}, "next, previous item; on a run's page, step", nil},
+		{[]string{"j", "k"}, "next or previous item; on a run's page, next or previous step", nil},
 		{[]string{"Enter"}, "open the item", nil},
-		{[]string{"→", "←"}, "unfold, fold the actions that are alike", nil},
+		{[]string{"→", "←"}, "unfold or fold actions that are alike", nil},
 		{[]string{"Esc"}, "back to the list", nil},
 		{[]string{"x"}, "select, to act on several at once", pickers},
 		{[]string{"J", "K"}, "select while moving: Shift and j or k; Shift and a click selects a range", pickers},
-		{[]string{"X"}, "select all that are like the one selected last", deciders},
-		{[]string{"v"}, "review what is selected", pickers},
-		{[]string{"a"}, "approve, also what is selected; where more is asked for, go there", deciders},
-		{[]string{"d"}, "reject; asks why", deciders},
+		{[]string{"X"}, "select all actions like the one selected last", deciders},
+		{[]string{"v"}, "review the selected items", pickers},
+		{[]string{"a"}, "approve the action, or the selected ones; opens the form where a value must be retyped", deciders},
+		{[]string{"d"}, "reject; asks for a reason", deciders},
 		{[]string{"e"}, "edit the change", talkers},
 		{[]string{"c"}, "comment, or ask the proposer", talkers},
 		{[]string{"s"}, "assign to somebody", deciders},
 		{[]string{"z"}, "snooze", deciders},
 		{[]string{"b"}, "rebase on the present state, where the target has changed", talkers},
 		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it", deciders},
-		{[]string{"n", "p"}, "next, previous change", nil},
-		{[]string{"w"}, "why people are asked", nil},
+		{[]string{"n", "p"}, "next or previous change in the open action", nil},
+		{[]string{"w"}, "show why people are asked", nil},
 		{[]string{"/"}, "search", nil},
 		{[]string{"Ctrl-K"}, "find an action, a run, a person, a page or a command", nil},
 	}
@@ -57,7 +57,8 @@ func (c *Console) help(v *view) error {
 	return v.render(http.StatusOK, "Keys and help", "", helpPage(v))
 }
 
-// search opens the action with the given id; any other text searches the inbox.
+// search opens the action or run with the given id, or the section with the given name; any other text
+// searches the inbox.
 func (c *Console) search(v *view) error {
 	q := v.query("q")
 	if q == "" {

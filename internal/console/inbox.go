@@ -60,8 +60,8 @@ type freshCount struct {
 
 const (
 	// enoughRows is the number of rows at which a page reads no further pages of the store. A page of
-	// the store is used whole, because the next cursor points behind it. So a page of the inbox can
-	// have more rows, but fewer than twice as many.
+	// the store is used whole, because the next cursor points behind it. So a page of the inbox has
+	// fewer than enoughRows + DefaultLimit rows.
 	enoughRows = 40
 	// maxStorePages limits the search for rows that this person may decide.
 	maxStorePages = 8

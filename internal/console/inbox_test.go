@@ -32,8 +32,8 @@ func TestTabs(t *testing.T) {
 	ana.get("/inbox?tab=all&status=rejected").has(mine.ID).lacks(own.ID)
 }
 
-// TestARowShowsItsAmount: a row shows the first amount of money in the change, or the proposer's
-// claim if there is none.
+// TestARowShowsItsAmount: a row shows the sum of the amounts of money in the change, and the proposer's
+// claim where it differs.
 func TestARowShowsItsAmount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,8 +50,11 @@ func TestARowShowsItsAmount(t *testing.T) {
 		{"no currency", `{"price":"10.00"}`, `{"price":"12.50"}`, nil, "+2.50", "+25 %"},
 		{"a claim without money", `{"status":"open"}`, `{"status":"closed"}`,
 			&gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
-		{"several numbers", `{"currency":"EUR","price":"10.00","cost":"4.00"}`, `{"price":"12.50","cost":"5.00"}`, nil,
-			"+3.50 EUR", ""},
+		{"unlike amounts have no sum", `{"currency":"EUR","price":"10.00","cost":"4.00"}`,
+			`{"price":"12.50","cost":"5.00"}`, nil, "", ""},
+		{"unlike amounts of something new", ``, `{"currency":"USD","price":"0.12","cost":"0.05"}`, nil, "", ""},
+		{"like amounts are added up", ``, `{"lines":[{"amount":"2","currency":"EUR"},{"amount":"3","currency":"EUR"}]}`,
+			nil, "5 EUR", ""},
 		{"a number that is not money", `{"stock":10}`, `{"stock":4}`, nil, "", "−60 %"},
 		{"a change too large to be read", `{"currency":"EUR","price":"10.00","text":"` + strings.Repeat("x", 70<<10) + `"}`,
 			`{"price":"12.50"}`, &gatehouse.Magnitude{Amount: "7", Currency: "USD"}, ", claimed 7 USD", ""},
@@ -237,7 +240,7 @@ func TestPresence(t *testing.T) {
 	ben.get("/actions/" + a.ID).has("ana is looking at this too")
 	ana.get("/actions/" + a.ID + "/live?seen=pending").want(200).has("ben is looking").lacks("has changed")
 	ben.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(200)
-	ana.get("/actions/"+a.ID+"/live?seen=pending").want(200).has("has changed while you read", "ben")
+	ana.get("/actions/"+a.ID+"/live?seen=pending").want(200).has("has changed while you were reading", "ben")
 }
 
 // TestPresenceWhereNothingChanges: other people see who has an action open for as long as it is

@@ -37,7 +37,7 @@ type insightsPage struct {
 	levels map[gatehouse.RiskLevel]string
 }
 
-// insightRows is the number of types or agents in a table.
+// insightRows is the number of rows that a table shows.
 const insightRows = 20
 
 func (c *Console) insights(v *view) error {

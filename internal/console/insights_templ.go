@@ -1341,7 +1341,7 @@ func replayTable(counts []gatehouse.DecisionCount) templ.Component {
 			return nil
 		})
 		templ_7745c5c3_Err = table("Decisions by endpoint", "replays",
-			"Endpoint", "#Decided", "#Votes", "#Replayed", "#Conflict", "#Refused", "#Replays of both").Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
+			"Endpoint", "#Decided", "#Votes", "#Replayed", "#Conflict", "#Refused", "#Share of replays").Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

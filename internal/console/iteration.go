@@ -23,7 +23,7 @@ func (c *Console) iterationOf(v *view, a *gatehouse.Action) (it iteration, err e
 	}
 	before, err := c.cfg.Actions.FindAction(v.ctx, previous)
 	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
-		return it, nil // a context can say anything
+		return it, nil // the proposer's context can name any id
 	}
 	if err != nil || !card.Precedes(before, a) {
 		return it, err

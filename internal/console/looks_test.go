@@ -106,6 +106,6 @@ func TestPoliciesTellTheirHistory(t *testing.T) {
 	bot := w.agent("bot")
 	w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "note" })
 	a := w.price(bot, "12.50")
-	ana.get("/policies").want(http.StatusOK).has("Of the last 2 proposals: 1 allowed, 1 put to people.",
+	ana.get("/policies").want(http.StatusOK).has("Of the last 2 proposals: 1 allowed, 1 needed approval.",
 		"/policies/explain?action="+a.ID, "gatehouse policy explain -f change.json --policy policy.yaml")
 }

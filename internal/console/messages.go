@@ -33,7 +33,7 @@ func (c *Console) messageRoutes() []route {
 	}
 }
 
-// messagesView is a page of messages to people, with the state of the channels.
+// messagesView is a page of messages and callbacks, with the state of the channels.
 type messagesView struct {
 	channels []*gatehouse.ChannelState
 	list     []*gatehouse.Notification
@@ -102,14 +102,19 @@ func (c *Console) retryFailed(v *view) error {
 		return err
 	}
 	dry := false
-	_, err := c.cfg.Notifications.RetryNotifications(v.ctx, gatehouse.RetryRequest{
+	r := gatehouse.RetryRequest{
 		Channel: v.r.PostForm.Get("channel"), Since: v.now.Add(-24 * time.Hour), DryRun: &dry,
 		Limit: gatehouse.MaxLimit,
-	})
-	if err != nil {
-		return err
 	}
-	return v.redirect(messagesPath)
+	for {
+		answer, err := c.cfg.Notifications.RetryNotifications(v.ctx, r)
+		if err != nil {
+			return err
+		}
+		if r.Cursor = answer.NextCursor; r.Cursor == "" {
+			return v.redirect(messagesPath)
+		}
+	}
 }
 
 func (c *Console) testChannel(v *view) error {
@@ -127,8 +132,9 @@ func (c *Console) testChannel(v *view) error {
 func messageWords(kind gatehouse.NotificationKind) string {
 	if words := map[gatehouse.NotificationKind]string{
 		gatehouse.NotifyDelegated: "Delegation",
-		gatehouse.NotifyAsked:     "Approval asked", gatehouse.NotifyDecided: "Decided", gatehouse.NotifyExpired: "Expired",
-		gatehouse.NotifyEscalated: "Next stage asked", gatehouse.NotifyReminded: "Reminder",
+		gatehouse.NotifyAsked:     "Approval requested", gatehouse.NotifyDecided: "Decided",
+		gatehouse.NotifyExpired:   "Expired",
+		gatehouse.NotifyEscalated: "Next stage began", gatehouse.NotifyReminded: "Reminder",
 		gatehouse.NotifyDeadLetter: "Dead letter", gatehouse.NotifyUnknown: "Unknown outcome",
 		gatehouse.NotifyDigest:           "Digest",
 		gatehouse.NotifyCallbackDecided:  "Callback: decided",

@@ -267,7 +267,7 @@ func messagesBody(v *view, p *messagesView) templ.Component {
 func channelHeads(v *view) []string {
 	heads := []string{"Channel", "Kind", "State", "Last success", "Last error"}
 	if v.has(gatehouse.RoleAdmin) {
-		heads = append(heads, "Try it")
+		heads = append(heads, "Test")
 	}
 	return heads
 }
@@ -658,9 +658,9 @@ func testResult(n *gatehouse.Notification) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var31 string
-				templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs("It is " + string(n.Status) + ".")
+				templ_7745c5c3_Var31, templ_7745c5c3_Err = templ.JoinStringErrs("The test is " + string(n.Status) + ".")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `messages.templ`, Line: 126, Col: 41}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `messages.templ`, Line: 126, Col: 47}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var31))
 				if templ_7745c5c3_Err != nil {
@@ -694,9 +694,9 @@ func testResult(n *gatehouse.Notification) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var33 string
-				templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs("It is " + string(n.Status) + ". ")
+				templ_7745c5c3_Var33, templ_7745c5c3_Err = templ.JoinStringErrs("The test is " + string(n.Status) + ". ")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `messages.templ`, Line: 131, Col: 40}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `messages.templ`, Line: 131, Col: 46}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var33))
 				if templ_7745c5c3_Err != nil {

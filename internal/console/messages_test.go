@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"strconv"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -28,7 +29,7 @@ func TestMessages(t *testing.T) {
 	})
 	must(t, err)
 	page := olga.get("/settings/messages?show=failed").want(http.StatusOK)
-	page.has("Approval asked", "via mail", "3 attempts.", testid("retry"),
+	page.has("Approval requested", "via mail", "3 attempts.", testid("retry"),
 		testid("retry-failed-mail")).lacks("<script>alert(1)")
 	aud.get("/settings/messages").want(http.StatusOK).has("via mail").lacks(testid("retry"))
 	ana.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusForbidden)
@@ -39,4 +40,25 @@ func TestMessages(t *testing.T) {
 		"mail").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusOK).has("queued").lacks(testid("retry"))
 	olga.post("/settings/messages/test", "channel", "mail").want(http.StatusForbidden)
+}
+
+// TestAllFailedMessagesAreSentAgain: the button resends more messages than one page of the store has.
+func TestAllFailedMessagesAreSentAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	olga := w.signIn("olga", gatehouse.RoleOperator)
+	must(t, w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		now := tx.Now()
+		list := make([]*gatehouse.Notification, gatehouse.MaxLimit+1)
+		for i := range list {
+			list[i] = &gatehouse.Notification{
+				ID: "ntf_" + strconv.Itoa(i), Tenant: "default", CreatedAt: now, Kind: gatehouse.NotifyAsked,
+				ActionID: "act_1", Entry: int64(i + 1), Channel: "mail", Status: gatehouse.NotificationFailed, FinishedAt: &now,
+			}
+		}
+		return tx.InsertNotifications(list)
+	}))
+	olga.get("/settings/messages?show=failed").want(http.StatusOK).has(testid("retry-failed-mail"))
+	olga.post("/settings/messages/retry-failed", "channel", "mail").want(http.StatusOK)
+	olga.get("/settings/messages?show=failed").want(http.StatusOK).has("No message has failed.")
 }

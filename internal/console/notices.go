@@ -79,17 +79,17 @@ func (v *view) noticeCount() string {
 func noticeWords(kind string) string {
 	if words, ok := map[string]string{
 		"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",
-		"key.created": "Key made for", "key.revoked": "Key revoked of", "edit_token.rotated": "New edit token for",
+		"key.created": "Key made for", "key.revoked": "Key revoked for", "edit_token.rotated": "New edit token for",
 		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by",
-		"passkey.removed": "Passkey removed of",
+		"passkey.removed": "Passkey removed from",
 		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
-		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended of",
-		"grant.created": "Grant given for", "mandate.given": "Plan approved of",
+		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended for",
+		"grant.created": "Grant given for", "mandate.given": "Plan approved for",
 		"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
 		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:",
-		"policy.break_glass": "Policy changed past the gate:",
-		"admin.reset":        "Administrator reset at the machine:",
+		"policy.break_glass": "Policy changed without the approval that it needs:",
+		"admin.reset":        "Administrator reset on the server's machine:",
 	}[kind]; ok {
 		return words
 	}

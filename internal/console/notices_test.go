@@ -23,6 +23,10 @@ func TestEveryAdministratorIsNotified(t *testing.T) {
 		b.get("/settings/changes").want(http.StatusOK).has("Created", "eve", "one", "via console",
 			"roles: approver").lacks(testid("notices-banner"))
 	}
+	key, err := w.gate.CreateKey(w.admin, "eve")
+	must(t, err)
+	must(t, w.gate.RevokeKey(w.admin, key.KeyID))
+	two.get("/settings/changes").want(http.StatusOK).has("Key revoked for eve")
 	fields := []string{}
 	for _, part := range strings.Split(one.get("/settings/changes").body, `name="notice" value="`)[1:] {
 		id, _, _ := strings.Cut(part, `"`)

@@ -284,7 +284,7 @@ func TestOIDCSignInFixesNoSession(t *testing.T) {
 	}
 	ana.get("/settings").want(200).has("acme:ana")
 	if p := mallory.get("/inbox"); p.url.Path != "/signin" {
-		t.Errorf("who planted it is at %s", p.url)
+		t.Errorf("the person who planted the session is at %s", p.url)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestOIDCStepUpThroughThePages(t *testing.T) {
 		t.Helper()
 		p.has(`data-code="` + string(code) + `"`)
 		if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-			t.Fatalf("%s: it is %s", why, got.Status)
+			t.Fatalf("%s: the action is %s", why, got.Status)
 		}
 	}
 
@@ -377,7 +377,7 @@ func TestOIDCStepUpThroughThePages(t *testing.T) {
 	approve(ana, a).want(200)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved || got.DecidedBy != "acme:ana" ||
 		got.DecidedVia != gatehouse.ViaConsole {
-		t.Fatalf("it is %s by %s via %s", got.Status, got.DecidedBy, got.DecidedVia)
+		t.Fatalf("the action is %s by %s via %s", got.Status, got.DecidedBy, got.DecidedVia)
 	}
 
 	// The proof expires after five minutes.
@@ -406,6 +406,6 @@ func TestOIDCStepUpOfTwoPersons(t *testing.T) {
 		}
 	}
 	if got := w.action(a.ID); got.Status != gatehouse.StatusApproved {
-		t.Errorf("it is %s", got.Status)
+		t.Errorf("the action is %s", got.Status)
 	}
 }

@@ -107,7 +107,7 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	ops := w.signIn("otto", gatehouse.RoleOperator)
 	a := w.settled(w.propose(bot, nil), ana, gatehouse.PushUnknown, "timeout", "no answer <b>in time</b>")
 
-	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No replay",
+	ana.get("/dispatch").want(http.StatusOK).has(testid("dead-letter"), `data-status="unknown"`, "No retry",
 		"Recording the outcome needs the role operator").lacks("<b>in time</b>", `data-testid="resolve"`)
 	ana.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
 		"I looked").want(http.StatusForbidden)
@@ -117,12 +117,12 @@ func TestUnknownOutcomeIsSettledByAnOperator(t *testing.T) {
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
 		" ").want(http.StatusUnprocessableEntity)
 	if got := w.action(a.ID).Status; got != gatehouse.StatusUnknown {
-		t.Fatalf("a refusal left it %s", got)
+		t.Fatalf("a refusal left the action %s", got)
 	}
 	ops.post("/dispatch/pushes/"+a.Push.ID+"/resolve", "outcome", "applied", "reason",
 		"the order shows it").want(http.StatusOK).has("verything that was sent has a known outcome")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusApplied {
-		t.Errorf("it is %s", got)
+		t.Errorf("the action is %s", got)
 	}
 	ops.get("/dispatch?tab=done").want(http.StatusOK).has(testid("pushes-applied"), "SKU-1042")
 }
@@ -164,7 +164,7 @@ func TestDeadLettersAreReplayedByAnAdministrator(t *testing.T) {
 		"over").want(http.StatusUnprocessableEntity).has("Select the dead letters to discard")
 	ops.post("/dispatch/discard", "push", b.Push.ID, "reason", " ").want(http.StatusUnprocessableEntity)
 	ops.post("/dispatch/discard", "push", b.Push.ID, "push", a.Push.ID, "reason", "ordered by phone").want(http.StatusOK).
-		has("1 dead letter is closed, 1 not", "no failure is open")
+		has("1 dead letter is discarded, 1 not", "no failure is open")
 	root.post("/dispatch/replay", "push", b.Push.ID).want(http.StatusConflict).has("ordered by phone")
 	root.get("/dispatch?tab=queue").want(http.StatusOK).has(testid("pushes-queued"))
 }
@@ -333,10 +333,10 @@ func TestActionSaysWhy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/actions/", "/inbox?open="} {
-		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear says needs_approval and L4 when",
+		ana.get(path+dear.ID).want(http.StatusOK).has(`data-rule="dear"`, "Rule dear decides needs_approval and L4 when",
 			"dec(change.price) &gt; 12", "change.price &#34;12.50&#34;", "magnitude.amount 2.50", "/policies/2\"",
 			"policy v2",
-			"the policy lists price_change (as bot calls it) with L3; the proposer said L2; a rule raises it to L4. The "+
+			"the policy lists price_change (as bot calls it) with L3; the proposer claimed L2; a rule raises it to L4. The "+
 				"highest level applies.").lacks("with L5")
 	}
 	unlisted := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType, p.Target.EntityRef = "reticulate", "SKU-3" })

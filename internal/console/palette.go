@@ -105,7 +105,7 @@ func (c *Console) palette(v *view) error {
 }
 
 // findRuns finds a run by its id, runs by a field of their input such as customer=ACME, or workflows
-// by name with their newest runs.
+// by name, with the newest runs of the first one.
 func (c *Console) findRuns(v *view, f *found, q string) error {
 	if strings.HasPrefix(q, "run_") {
 		r, err := c.cfg.Runs.FindRun(v.ctx, q)

@@ -498,7 +498,7 @@ func paletteOption(kind string, i int, path string) templ.Component {
 	})
 }
 
-// searchPage is the search for who has no script, or follows the link of the header.
+// searchPage is the page behind the search link in the header; with scripts, the link opens the palette.
 func searchPage() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -12,8 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// How much of a payload a page shows, by weight: each field, each line of a text or of the attached
-// diff and each reference weighs one, plus one for each lineBytes of its length.
+// How much of a payload a page shows, by weight. Each field and each line of a text or of the attached diff weighs
+// one, plus one for each lineBytes of its length; a reference and a field that the change does not name weigh one.
+// The limit applies to each list separately; the changed fields and those that are set to their present values are
+// one list.
 const (
 	// firstWeight is the weight that a page shows at first. A heavier payload is shown in full on
 	// request, and can be approved only then.

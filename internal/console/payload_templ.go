@@ -107,7 +107,7 @@ func payloadSection(v *view, p *actionPage) templ.Component {
 				}
 				ctx = templ.InitializeContext(ctx)
 				if p.payload.full {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>A page can't show this much, so it can't be approved here. Ask the proposer to split it.</p>")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<p>This change is too long for a page, so it can't be approved here. Ask the proposer to split it.</p>")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -876,8 +876,8 @@ func changeRow(c card.Change) templ.Component {
 	})
 }
 
-// unit is one side of an amount that counts a minor unit in the major one, or its currency where
-// the two sides have different ones.
+// unit shows one side of an amount in the major unit where the payload counts the minor unit, or its
+// currency where the two sides have different currencies.
 func unit(c card.Change, side card.Value, currency string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -13,10 +13,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// PolicyChecker lints a policy's text and runs its tests. It also returns the facts by which a
-// version judged an action, or nil when they are no longer known.
+// PolicyChecker checks policies, and reads from them what the pages show.
 type PolicyChecker interface {
+	// CheckPolicy lints a policy's text and runs its tests.
 	CheckPolicy(ctx context.Context, source string) (*gatehouse.PolicyCheck, error)
+	// ActionGrounds returns the rules and facts by which a version judged an action, nil when they are no
+	// longer known.
 	ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error)
 	// LevelNames maps the risk levels to their names in the active policy; levels without a name
 	// are left out.
@@ -39,7 +41,7 @@ func (c *Console) policyRoutes() []route {
 	}
 }
 
-// policiesView lists the versions, with the active one in full.
+// policiesView lists the versions, with one of them in full.
 type policiesView struct {
 	versions []*gatehouse.PolicyVersion
 	shown    *gatehouse.PolicyVersion
@@ -152,8 +154,8 @@ func (c *Console) checkPolicy(v *view) error {
 	return v.render(http.StatusOK, "Edit the policy", "/policies", policyEditor(v, e))
 }
 
-// applyPolicy makes the text the active version. Its tests must pass, and the version that it was
-// copied from must still be active.
+// applyPolicy makes the text the active version, or proposes that where the policy requires a proposal. Its
+// tests must pass, and the version that it was copied from must still be active.
 func (c *Console) applyPolicy(v *view) error {
 	e, err := c.readEdit(v)
 	if err != nil {
@@ -323,7 +325,7 @@ func thenText(r gatehouse.PolicyRule) string {
 	return text
 }
 
-// ruleAsks says whom a rule asks; what it leaves open is the level's.
+// ruleAsks says whom a rule asks. What the rule leaves out follows from the risk level.
 func ruleAsks(r gatehouse.PolicyRule) string {
 	if r.Then != gatehouse.OutcomeNeedsApproval {
 		return "–"
@@ -337,7 +339,7 @@ func ruleAsks(r gatehouse.PolicyRule) string {
 
 // asksText says how many people are asked, and whom.
 func asksText(a gatehouse.PolicyAsk) string {
-	text := "as the level says"
+	text := "as its level requires"
 	if a.Required > 0 {
 		text = plural(a.Required, "person", "people")
 	}

@@ -48,7 +48,7 @@ func (h policyHistory) words() string {
 	for _, x := range []struct {
 		n    int
 		text string
-	}{{h.allowed, " allowed"}, {h.asked, " put to people"}, {h.denied, " denied"}} {
+	}{{h.allowed, " allowed"}, {h.asked, " needed approval"}, {h.denied, " denied"}} {
 		if x.n > 0 {
 			parts = append(parts, strconv.Itoa(x.n)+x.text)
 		}

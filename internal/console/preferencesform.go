@@ -11,7 +11,7 @@ const messagePreferencesPath = devicesPath + "/preferences"
 // topicWords are the labels of the topics.
 var topicWords = map[gatehouse.MessageTopic]string{
 	gatehouse.TopicQuestions: "Questions that wait for you",
-	gatehouse.TopicReminders: "Reminders of them",
+	gatehouse.TopicReminders: "Reminders of questions that wait for you",
 	gatehouse.TopicOutcomes:  "How your requests ended",
 	gatehouse.TopicDigests:   "Digests, when many messages come at once",
 	gatehouse.TopicAlerts:    "Alerts for operators and administrators",
@@ -43,8 +43,8 @@ func (c *Console) setMessagePreference(v *view) error {
 	return c.showDevices(v, gatehouse.StatusOf(e.Code), &devicesView{failed: e, refusedChange: &change})
 }
 
-// unsubscribeRoutes are the page of a digest's link, and its button. Mail services call the same POST
-// without a cookie (RFC 8058). It can do nothing but switch off digests, so it needs no nonce.
+// unsubscribeRoutes are the page behind the unsubscribe link in a digest, and its button. Mail services call the
+// same POST without a cookie (RFC 8058). The POST can only switch off digests, so it needs no nonce.
 func (c *Console) unsubscribeRoutes() []route {
 	if c.cfg.Unsubscribe == nil {
 		return nil

@@ -77,7 +77,7 @@ func messagePreferences(p *devicesView) templ.Component {
 			}
 		}
 		if len(p.preferences) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"muted\">No channel sends to persons in this tenant.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<p class=\"muted\">No channel of this tenant sends to people.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -289,7 +289,7 @@ func messagePreference(p *gatehouse.Preference) templ.Component {
 	})
 }
 
-// unsubscribeBody is the page of a digest's link.
+// unsubscribeBody is the page behind the unsubscribe link in a digest.
 func unsubscribeBody(u *gatehouse.Unsubscription, token string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

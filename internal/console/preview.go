@@ -55,7 +55,7 @@ func (c *Console) actionPreview(v *view) error {
 	return v.write(http.StatusOK, previewPart(v, p))
 }
 
-// previewPath is the URL of that part.
+// previewPath is the URL of actionPreview.
 func previewPath(p *actionPage) string {
 	q := url.Values{}
 	if p.back != "" {

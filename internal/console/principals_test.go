@@ -105,7 +105,7 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	root.post(one + "/setup-link").want(http.StatusUnprocessableEntity)
 	root.post(one + "/enable").want(http.StatusOK).has(testid("setup-link"))
 	if ana.signedIn() || !w.keyWorks(ana.creds.Key) {
-		t.Error("enabled, the key works again and the session does not")
+		t.Error("after enabling, the key does not work, or the old session does")
 	}
 
 	p := root.post(one+"/setup-link").want(http.StatusOK).has("This is shown once", "It works until",
@@ -139,7 +139,7 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	}
 	root.post(one+"/keys/"+ana.creds.KeyID+"/revoke", "sure", "yes").want(http.StatusOK).has("1 revoked")
 	if w.keyWorks(ana.creds.Key) || !w.keyWorks(made[0]) {
-		t.Error("not the one key ended")
+		t.Error("not exactly the revoked key ended")
 	}
 	root.post(one + "/edit-token").want(http.StatusUnprocessableEntity)
 	if made = root.post(one+"/edit-token", "sure", "yes").want(http.StatusOK).secrets(); len(made) != 1 ||

@@ -44,9 +44,9 @@ func TestFailedActionsLinkToTheirHandling(t *testing.T) {
 	failed := w.settled(propose("B"), ana, gatehouse.PushFailed, "refused", "the target said no")
 	unknown := w.settled(propose("C"), ana, gatehouse.PushUnknown, "timeout", "no answer")
 	ana.get("/actions/" + pending.ID).want(200).lacks(testid("to-dispatch"))
-	ana.get("/actions/"+failed.ID).want(200).has(testid("to-dispatch"), `href="/dispatch"`, "Failed. Decided by ana",
-		"last error: the target said no")
-	ana.get("/actions/"+unknown.ID).want(200).has(testid("to-dispatch"), "Sent; outcome unknown. Decided by ana")
+	ana.get("/actions/"+failed.ID).want(200).has(testid("to-dispatch"), `href="/dispatch"`,
+		"Failed. It was approved by ana", "last error: the target said no")
+	ana.get("/actions/"+unknown.ID).want(200).has(testid("to-dispatch"), "Sent; outcome unknown. It was approved by ana")
 	// An error is shown as a sentence.
 	ana.get("/audit").want(http.StatusForbidden).has("This page needs the role auditor.")
 }

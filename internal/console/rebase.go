@@ -66,5 +66,5 @@ func ofOldState(a *gatehouse.Action) string {
 		return ""
 	}
 	s := strings.Join(kept, " and ")
-	return strings.ToUpper(s[:1]) + s[1:] + " below were made on the state before."
+	return strings.ToUpper(s[:1]) + s[1:] + " below describe the earlier state of the target."
 }

@@ -39,7 +39,7 @@ func TestRebase(t *testing.T) {
 	p := ana.post(path+"/rebase", "once", once, "return", "/inbox?type=price_change").want(200)
 	next := w.action(a.ID).Superseded
 	if p.url.Path != "/inbox" || p.url.Query().Get("open") != next || next == "" {
-		t.Errorf("it led to %s, the revision is %s", p.url, next)
+		t.Errorf("the rebase led to %s, the revision is %s", p.url, next)
 	}
 	if again := ana.post(path+"/rebase", "once", once).want(200); again.url.Path != "/actions/"+next {
 		t.Errorf("a second press led to %s", again.url)
@@ -47,7 +47,7 @@ func TestRebase(t *testing.T) {
 	ana.post(path+"/rebase", "once", "late").want(http.StatusConflict).has(`data-code="already_decided"`)
 
 	page := ana.get("/actions/"+next).want(200).has("rebased on the present state of its target",
-		"The evaluations below were made on the state before")
+		"The evaluations below describe the earlier state of the target")
 	section := between(page.body, testid("state-moved"), "</section>")
 	for _, want := range []string{"ana", "price", "10.00", "11.11"} {
 		if !strings.Contains(section, want) {
@@ -66,7 +66,7 @@ func TestRebase(t *testing.T) {
 	w.mu.Unlock()
 	ana.post("/actions/"+next+"/decide", decision(w.action(next), gatehouse.Approve)...).want(200)
 	if got := w.action(next); got.Status != gatehouse.StatusApproved || got.RebasedBy != "ana" {
-		t.Errorf("it is %s, rebased by %q", got.Status, got.RebasedBy)
+		t.Errorf("the action is %s, rebased by %q", got.Status, got.RebasedBy)
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 // those by all agents.
 type record struct {
 	agent, all gatehouse.Insight
-	// recent are the agent's actions that people decided last.
+	// recent are the agent's newest other actions that people have decided.
 	recent []*gatehouse.Action
 }
 

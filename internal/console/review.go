@@ -15,8 +15,8 @@ import (
 )
 
 // The review page of a link is separate from the console, and opening it does not change the store.
-// Package link documents what a decision requires. Its only script is for the recipient's own browser: it
-// reports that the page was opened.
+// Package link documents what a decision requires. The page's only script is for the recipient's own browser:
+// it reports that the page was opened.
 
 // reviewPolicy is contentPolicy without scripts and connections, which openedPolicy adds.
 const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; " +

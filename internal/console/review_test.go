@@ -23,7 +23,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// linked is a world in which proposals are mailed to ana and ben as review links.
+// linked is a world that also serves the API and captures the log. The approvers ana and ben are signed in; link
+// makes their review links.
 type linked struct {
 	*world
 	logs     *bytes.Buffer
@@ -54,7 +55,7 @@ func newLinked(t *testing.T) *linked {
 	return w
 }
 
-// link is the link in the mail about an action to a person.
+// link returns the review link of an action for a person, as a mail has it.
 func (w *linked) link(a *gatehouse.Action, to *browser) *gatehouse.ReviewLink {
 	w.t.Helper()
 	p, err := w.gate.Authenticate(w.t.Context(), to.creds.Key)
@@ -101,10 +102,11 @@ func (w *linked) call(method, path string, b *browser, body string) (int, string
 	return p.status, code[1]
 }
 
-func (w *linked) codes(d int) {
+// allowCodes applies a policy in which codes decide up to a level.
+func (w *linked) allowCodes(upTo int) {
 	w.t.Helper()
 	source := strings.Replace(string(policy.DefaultSource()), "version: 1\n",
-		fmt.Sprintf("version: 1\nlinks: {decide_up_to: %d}\n", d), 1)
+		fmt.Sprintf("version: 1\nlinks: {decide_up_to: %d}\n", upTo), 1)
 	if _, err := w.gate.ApplyPolicy(w.admin, source); err != nil {
 		w.t.Fatal(err)
 	}
@@ -212,7 +214,8 @@ func TestReviewBySession(t *testing.T) {
 	}
 }
 
-// TestReviewMatrix tries each kind of token in each state with each kind of caller, over the API.
+// TestReviewMatrix decides over the API with valid and invalid tokens, as several callers, and in each state of a
+// review.
 func TestReviewMatrix(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -245,21 +248,21 @@ func TestReviewMatrix(t *testing.T) {
 	want("a code that nobody asked for", 403, "sign_in_required", approve(old.ID, old.Token), nil, `{"code":"234567"}`)
 	want("a swapped review", 401, "bad_token", approve(old.ID, fresh.Token), w.ana, "")
 	want("a swapped recipient", 401, "bad_token", approve(bens.ID, old.Token), w.ana, "")
-	want("a bent token", 401, "bad_token", approve(old.ID, old.Token[:len(old.Token)-2]+"AA"), w.ana, "")
+	want("an altered token", 401, "bad_token", approve(old.ID, old.Token[:len(old.Token)-2]+"AA"), w.ana, "")
 	want("no token", 401, "bad_token", "/reviews/"+old.ID+"/approve", w.ana, "")
 	want("an unknown review", 401, "bad_token", approve("rev_none", old.Token), w.ana, "")
 	want("a wrong API key", 401, "unauthenticated", approve(old.ID, old.Token),
 		&browser{creds: &gatehouse.Credentials{Key: "gth_x"}}, "")
-	want("a body with more", 400, "malformed", approve(old.ID, old.Token), w.ana, `{"other":1}`)
+	want("a body with an unknown member", 400, "malformed", approve(old.ID, old.Token), w.ana, `{"other":1}`)
 	w.status(first, gatehouse.StatusPending)
-	// The old key still verifies; the reason may be in the query, as in the link.
+	// The old key still verifies. The reason may be in the query, as the token is.
 	want("the old key", 200, "decided", "/reviews/"+old.ID+"/reject?token="+old.Token+"&reason=too+much", w.ana, "")
 	if v := w.status(first, gatehouse.StatusRejected).Approval.Votes[0]; v.Notes != "too much" {
 		t.Errorf("the reason is %q", v.Notes)
 	}
 	want("reused", 409, "already_decided", approve(old.ID, old.Token), w.ana, "")
 	want("the same again", 409, "already_decided", "/reviews/"+old.ID+"/reject?token="+old.Token, w.ana, "")
-	want("another's link of it", 409, "already_decided", approve(bens.ID, bens.Token), w.ben, "")
+	want("the other recipient's link", 409, "already_decided", approve(bens.ID, bens.Token), w.ben, "")
 	// Revoking a key invalidates its links and no others.
 	if _, err := w.gate.RevokeLinkKey(w.admin, keys[0].ID); err != nil {
 		t.Fatal(err)
@@ -309,7 +312,8 @@ func TestReviewLastsAsLongAsItsQuestion(t *testing.T) {
 	a := w.propose(w.bot, nil)
 	l := w.link(a, w.ana)
 	if !l.ExpiresAt.Equal(a.Approval.ExpiresAt.Add(2 * time.Hour)) {
-		t.Errorf("the link ends at %s, the question at %s and two hours more", l.ExpiresAt, a.Approval.ExpiresAt)
+		t.Errorf("the link ends at %s, want two hours after %s, the end of the question",
+			l.ExpiresAt, a.Approval.ExpiresAt)
 	}
 	w.advance(90 * time.Minute)
 	w.stranger().get(pathOf(l, "")).want(http.StatusOK).has(`data-state="pending"`)
@@ -343,7 +347,7 @@ func TestReviewKeyRevokedMeanwhile(t *testing.T) {
 func TestReviewByCode(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
-	w.codes(3)
+	w.allowCodes(3)
 	a := w.propose(w.bot, nil)
 	l := w.link(a, w.ana)
 	if l.Code == "" {
@@ -362,7 +366,14 @@ func TestReviewByCode(t *testing.T) {
 		wrong = "333333"
 	}
 	w.send(phone, l, gatehouse.Approve, "code", wrong).want(http.StatusForbidden).has("4 of 5 tries are left")
-	// It is refused without the page's cookie, with a used nonce, and from another origin.
+	// A page is sent once, also with a wrong code.
+	used := nonces.FindStringSubmatch(phone.get(pathOf(l, gatehouse.Approve)).body)[1]
+	for _, c := range []struct{ code, answer string }{{wrong, "3 of 5 tries are left"}, {l.Code, "was sent before"}} {
+		phone.post(gatehouse.ReviewPath(l.ID, gatehouse.Approve), "token", l.Token, "nonce", used, "code", c.code).
+			want(http.StatusForbidden).has(c.answer)
+	}
+	// The right code is refused without the page's cookie, and if the browser does not say that the form is from
+	// this origin.
 	nonce := nonces.FindStringSubmatch(phone.get(pathOf(l, gatehouse.Approve)).body)[1]
 	form := []string{"token", l.Token, "nonce", nonce, "code", l.Code}
 	w.stranger().post(gatehouse.ReviewPath(l.ID, gatehouse.Approve), form...).want(http.StatusForbidden)
@@ -383,7 +394,7 @@ func TestReviewByCode(t *testing.T) {
 	if w.status(a, gatehouse.StatusApproved).DecidedBy != "ana" {
 		t.Error("somebody else decided")
 	}
-	// Five wrong codes are allowed, even when they arrive concurrently.
+	// After too many wrong codes, even concurrent ones, the right code is refused too.
 	b := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })
 	m := w.link(b, w.ana)
 	var tries sync.WaitGroup
@@ -421,7 +432,7 @@ func TestReviewByCode(t *testing.T) {
 func TestReviewByDevice(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
-	w.codes(3)
+	w.allowCodes(3)
 	a := w.propose(w.bot, nil)
 	w.link(a, w.ana) // makes sure that a key exists
 	laptop := w.stranger()
@@ -453,12 +464,12 @@ func TestReviewByDevice(t *testing.T) {
 	laptop.get(pathOf(m, "")).has(testid("code"))
 }
 
-// TestReviewIsInert sends thousands of GET, HEAD and OPTIONS requests, and posts without the right
-// to; the store stays the same byte for byte.
+// TestReviewIsInert sends many GET, HEAD and OPTIONS requests, and unauthorized posts; each row of the store
+// stays the same.
 func TestReviewIsInert(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
-	w.codes(3)
+	w.allowCodes(3)
 	a := w.propose(w.bot, nil)
 	l := w.link(a, w.ana)
 	w.number()
@@ -510,7 +521,7 @@ func TestReviewIsInert(t *testing.T) {
 	}
 }
 
-// TestReviewRace decides by link and in the console concurrently: exactly one decision is stored.
+// TestReviewRace decides by link and without a link concurrently: exactly one decision is stored.
 func TestReviewRace(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)
@@ -528,11 +539,11 @@ func TestReviewRace(t *testing.T) {
 		})
 		both.Wait()
 		if (results[0] == nil) == (results[1] == nil) {
-			t.Fatalf("not one of both: %v", results)
+			t.Fatalf("not exactly one of the two decisions was stored: %v", results)
 		}
 		for _, err := range results {
 			if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
-				t.Errorf("the other: %v", err)
+				t.Errorf("the refused decision: %v", err)
 			}
 		}
 	}

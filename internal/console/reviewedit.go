@@ -52,7 +52,7 @@ func (f editField) text() string {
 	return f.agent.Text
 }
 
-// asPosted normalises a text as a browser does when it posts a form.
+// asPosted removes what a form does not keep: the kind of line break, and a leading line break.
 func asPosted(s string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"), "\n")
 }

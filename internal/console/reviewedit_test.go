@@ -57,7 +57,7 @@ func TestReviewEdit(t *testing.T) {
 	ana.post(form, fields("do", "save", "field-3", "11.00")...).want(http.StatusUnprocessableEntity).
 		has("Why: is required").lacks("/note")
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-		t.Fatalf("tries have made it %s", got.Status)
+		t.Fatalf("tries have made the action %s", got.Status)
 	}
 
 	saving := fields("do", "save", "field-3", "11.00", "field-0", "2", "note", "less <b>")

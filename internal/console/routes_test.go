@@ -205,12 +205,12 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		p.headers()
 	}
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-		t.Errorf("another site left it %s", got.Status)
+		t.Errorf("another site left the action %s", got.Status)
 	}
 	// A GET with all parameters of a decision decides nothing.
 	ana.get("/actions/" + a.ID + "/decide?" + form.Encode()).want(http.StatusNotFound)
 	if got := w.action(a.ID); got.Status != gatehouse.StatusPending {
-		t.Errorf("a GET left it %s", got.Status)
+		t.Errorf("a GET left the action %s", got.Status)
 	}
 }
 

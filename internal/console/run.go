@@ -126,7 +126,7 @@ func (c *Console) reflexionOf(v *view, r *gatehouse.Run) (*gatehouse.Reflexion, 
 	return nil, nil
 }
 
-// stateOfRun is a fingerprint of the run's state; a page that sees another one is stale.
+// stateOfRun is a fingerprint of the run's state; a page made with another fingerprint is stale.
 func stateOfRun(d *gatehouse.RunDetail) string {
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
@@ -165,7 +165,7 @@ func (c *Console) runLive(v *view) error {
 	if err != nil {
 		return err
 	}
-	// What somebody reads stays, although another step matters more now.
+	// The step that somebody reads stays open, although another step matters more now.
 	if s := d.StepByID(v.query("step")); s != nil {
 		p.chosen = s.ID
 	}
@@ -185,7 +185,7 @@ func (c *Console) runEvidence(v *view) error {
 	h := v.w.Header()
 	h.Set("Content-Type", "application/zip")
 	h.Set("X-Evidence-SHA256", b.SHA256)
-	// The store makes the id of letters, digits and underscores only.
+	// The id consists of letters, digits and underscores.
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	_, _ = v.w.Write(b.Archive)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -207,7 +208,7 @@ steps:
 	run := w.reached(w.start(w.agent("bot"), "offer", input).ID, gatehouse.RunWaitingApproval)
 	ana.get("/actions/"+run.StepOf("ask").ActionID).want(http.StatusOK).
 		has(testid("produced"), "1180.00", "U+202E", "x…", "all of it").
-		lacks("12 %", "No fields change", "Read it from", "\u202e")
+		lacks("12 %", "No fields change", "Read them from", "\u202e")
 }
 
 func TestRunList(t *testing.T) {
@@ -294,7 +295,14 @@ func TestWorkflowPages(t *testing.T) {
 	if _, err := w.runs.CancelRun(w.admin, strings.TrimPrefix(p.url.Path, "/runs/"), ""); err != nil {
 		t.Fatal(err)
 	}
-	vic.get("/workflows/asking").has(`href="/runs?status=canceled&amp;workflow=asking"`, "0.0 %")
+	counts := vic.get("/workflows/asking").has("0.0 %")
+	link := "/runs?since=" + between(counts.body, `href="/runs?since=`, `"`)
+	since := w.now().AddDate(0, 0, -30).UTC().Format(time.DateOnly)
+	if !strings.Contains(counts.body, `&amp;status=canceled&amp;workflow=asking"`) ||
+		!strings.HasPrefix(link, "/runs?since="+since) {
+		t.Errorf("the counts lead to %s", link)
+	}
+	vic.get(html.UnescapeString(link)).want(http.StatusOK).has(strings.TrimPrefix(p.url.Path, "/runs/"))
 }
 
 // TestRunsStayInTheirTenant requests another tenant's run and workflow by every route that names

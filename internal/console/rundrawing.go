@@ -32,8 +32,8 @@ const (
 // maxDrawnDepth limits the nesting of a drawing.
 const maxDrawnDepth = 8
 
-// readDrawing parses a drawing of internal/workflow. The page never contains the foreign text
-// itself: it is rebuilt from the permitted elements.
+// readDrawing parses a drawing of internal/workflow. The page never contains the text of the drawing
+// itself: the drawing is rebuilt from the permitted elements.
 func readDrawing(svg string) ([]drawnNode, error) {
 	d := xml.NewDecoder(strings.NewReader(svg))
 	open := []drawnNode{{}}
@@ -73,8 +73,8 @@ func readDrawing(svg string) ([]drawnNode, error) {
 	return open[0].children, nil
 }
 
-// drawing writes a drawing into a page with every text and attribute escaped. A drawing cannot
-// contain marks, so an invisible character is shown as its code point.
+// drawing writes a drawing into a page with every text and attribute escaped. SVG has no mark
+// element, by which [hostile] shows an invisible character, so a drawing shows its code point.
 func drawing(nodes []drawnNode) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder

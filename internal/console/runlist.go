@@ -242,8 +242,8 @@ func (c *Console) newRuns(v *view) error {
 			waiting++
 			continue
 		}
-		// New runs have only pushed the runs after the last seen one up, so they are not new
-		// themselves.
+		// Unseen runs before a seen one are new. Unseen runs after the last seen one are not: they
+		// have moved up from the next page.
 		f.fresh, waiting = f.fresh+waiting, 0
 		still++
 		if was != now {

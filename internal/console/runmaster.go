@@ -19,8 +19,8 @@ func stepLinks(steps []*gatehouse.Step) map[string]string {
 	return links
 }
 
-// linkSteps makes each node of a graph a link to its step. The graph is then no image for screen
-// readers any more, but a group of links.
+// linkSteps makes each node of a graph a link to its step. For screen readers, the graph is then a
+// group of links instead of an image.
 func linkSteps(nodes []drawnNode, links map[string]string) {
 	for i := range nodes {
 		n := &nodes[i]
@@ -40,7 +40,7 @@ func linkSteps(nodes []drawnNode, links map[string]string) {
 }
 
 // stepOfNode is the id of the step that a node of a graph draws, "" for none. The node's title begins
-// with it.
+// with the id.
 func stepOfNode(n drawnNode) string {
 	box := slices.ContainsFunc(n.attr, func(a [2]string) bool {
 		return a[0] == "class" && strings.HasPrefix(a[1], "wf-step ")
@@ -53,7 +53,7 @@ func stepOfNode(n drawnNode) string {
 }
 
 // chosenStep is the id of the step that people look for first: failed steps, then steps that wait
-// for people, then steps in progress, then the last ended step.
+// for people, then steps in progress, then the last step that succeeded.
 func chosenStep(steps []*gatehouse.Step) (id string) {
 	best := -1
 	for _, s := range steps {

@@ -32,7 +32,7 @@ func stateWord(status string) string {
 	return status
 }
 
-// stateMark is a different shape for each state, so that no meaning depends on colour alone.
+// stateMark is the shape that stands for a state, so that no meaning depends on colour alone.
 func stateMark(status string) string {
 	return cmp.Or(map[string]string{
 		string(gatehouse.RunQueued):          "○",
@@ -63,7 +63,7 @@ func stateTone(status string) string {
 	return "quiet"
 }
 
-// runWord names a run's state, including that it is being canceled.
+// runWord names a run's state, and says whether the run is stopping.
 func runWord(r *gatehouse.Run) string {
 	if r.Stop != "" && !r.Status.Final() {
 		return stateWord(string(r.Status)) + ", stopping"
@@ -83,7 +83,7 @@ func runSentence(d *gatehouse.RunDetail) string {
 		" have ended."
 }
 
-// failureSentence says why a run failed, and at which step.
+// failureSentence says at which step a run failed, or that it was canceled.
 func failureSentence(d *gatehouse.RunDetail) string {
 	for _, s := range d.Steps {
 		if s.Status == gatehouse.StepFailed && s.Parent == "" {
@@ -96,7 +96,8 @@ func failureSentence(d *gatehouse.RunDetail) string {
 	return "Failed"
 }
 
-// whom says who must answer an action's question.
+// whom names the people who can answer an action's question. For an action without an open question,
+// it names the outcome that the step waits for.
 func whom(a *gatehouse.Action) string {
 	p := a.Approval
 	if p == nil || a.Status != gatehouse.StatusPending {
@@ -128,13 +129,13 @@ func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
 	case s.Status != gatehouse.StepWaiting && s.Status != gatehouse.StepRetrying:
 		return ""
 	case s.Status == gatehouse.StepRetrying:
-		return "its next attempt" + dueText(s)
+		return "its next attempt" + dueText(s, "at")
 	case s.Event != "":
-		return "the event " + s.Event + dueText(s)
+		return "the event " + s.Event + dueText(s, "until")
 	case s.ChildRun != "":
 		return "the run " + short(s.ChildRun)
 	case s.DueAt != nil:
-		return "its time" + dueText(s)
+		return "its time" + dueText(s, "at")
 	}
 	return "its items"
 }
@@ -145,7 +146,7 @@ type runWait struct {
 	text string
 }
 
-// shownWaits is how many of them the head of a run's page lists.
+// shownWaits is how many waiting steps the head of a run's page lists.
 const shownWaits = 5
 
 func waitsOf(d *gatehouse.RunDetail) []runWait {
@@ -158,11 +159,12 @@ func waitsOf(d *gatehouse.RunDetail) []runWait {
 	return list
 }
 
-func dueText(s *gatehouse.Step) string {
+// dueText adds when a wait ends; word is at, or until if it can end earlier.
+func dueText(s *gatehouse.Step, word string) string {
 	if s.DueAt == nil {
 		return ""
 	}
-	return ", until " + clock(*s.DueAt)
+	return ", " + word + " " + clock(*s.DueAt)
 }
 
 // took is the duration of a run so far.

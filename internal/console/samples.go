@@ -1,14 +1,15 @@
 package console
 
 // Samples are commands that put a harmless example into an empty list. On a development server they
-// run as one of its people; elsewhere they act as whoever has signed in with the command line.
+// use the credentials of its agent or its second person; elsewhere they use those of the command line.
 const (
 	agentEnv    = `eval "$(gatehouse dev env --as agent)"; `
 	reviewerEnv = `eval "$(gatehouse dev env --as reviewer)"; `
 
 	sampleChange = `gatehouse propose --type price_change --connector shop --operation update ` +
 		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
-	// sampleDemo plays a day of an agent, with a dead letter and a workflow.
+	// sampleDemo plays the demonstration, on a server and in a folder of its own: nothing appears on
+	// this server. One of the actions becomes a dead letter, which is then replayed.
 	sampleDemo = `gatehouse demo`
 )
 
@@ -22,8 +23,8 @@ func (v *view) sampleProposal() (text, command string) {
 		sampleChange
 }
 
-// sampleDead is the command that makes a dead letter, on a development server only: elsewhere, a
-// failed call is not a harmless example.
+// sampleDead is the text of the empty list of dead letters, with a command on a development server
+// only: elsewhere, a failed call is not a harmless example.
 func (v *view) sampleDead() (text, command string) {
 	text = "Everything that was sent has a known outcome, and no failure is open."
 	if v.c.cfg.Development {
@@ -33,8 +34,9 @@ func (v *view) sampleDead() (text, command string) {
 }
 
 // sampleRun is the command that makes a first workflow and a run of it that asks a person one
-// question. Its author cannot answer the question: on a development server the command acts as the
-// server's second person, so that the first one, who is signed in here, can answer.
+// question. The workflow's author cannot answer the question: on a development server the command
+// applies the workflow as the server's second person, so that the first one, who is signed in here,
+// can answer.
 func (v *view) sampleRun() (text, command string) {
 	const (
 		intro = "A workflow says which steps are done in which order, and where people have to agree. "

@@ -59,7 +59,7 @@ func fills(v *view, title, text, command string) templ.Component {
 	})
 }
 
-// emptySample is an empty state with a command that puts an example in.
+// emptySample is an empty state with a command that creates an example.
 func emptySample(title string, sample func() (text, command string)) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

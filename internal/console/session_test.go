@@ -1,10 +1,14 @@
 package console_test
 
 import (
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
@@ -38,7 +42,7 @@ func TestSetupLinkIsShownByGetAndUsedByPost(t *testing.T) {
 	}
 	p := b.post("/setup", "token", link.Token).want(200)
 	if p.url.Path != "/inbox" || b.sessionCookie() == "" {
-		t.Fatalf("redeemed, the browser is at %s", p.url)
+		t.Fatalf("after the set-up link was used, the browser is at %s", p.url)
 	}
 	w.stranger().get(link.Path).want(http.StatusUnauthorized)
 	w.stranger().post("/setup", "token", link.Token).want(http.StatusUnauthorized)
@@ -168,4 +172,23 @@ func TestPreferencesAreKept(t *testing.T) {
 	ana.post("/preferences", "theme", "system")
 	ana.post("/preferences", "keys", "on")
 	ana.get("/inbox").lacks("data-theme", `data-keys="off"`)
+}
+
+// TestBodiesThatCannotBeRead: only a body that is too large is called so.
+func TestBodiesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for want, body := range map[string]io.Reader{
+		"413 a body has at most 1 MiB":              strings.NewReader(strings.Repeat("x", 1<<20+1)),
+		"400 the body could not be read to its end": iotest.ErrReader(io.ErrUnexpectedEOF),
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/signin/passkey/finish", body)
+		r.Header.Set("Accept", "application/json")
+		answer := httptest.NewRecorder()
+		w.server.Config.Handler.ServeHTTP(answer, r)
+		status, detail, _ := strings.Cut(want, " ")
+		if strconv.Itoa(answer.Code) != status || !strings.Contains(answer.Body.String(), detail) {
+			t.Errorf("%d %s, want %s", answer.Code, answer.Body, want)
+		}
+	}
 }

@@ -17,8 +17,8 @@ import (
 // Self lets people manage their own keys, edit token and sessions. Adding a credential requires a
 // fresh sign-in or the person's edit token.
 type Self interface {
-	// ShowEditToken returns a context that proves the edit token of a request: see
-	// [gatehouse.Caller].
+	// ShowEditToken checks the edit token of a request. The returned context holds the result, also
+	// for a wrong token: see TokenShown and TokenWrong of [gatehouse.Caller].
 	ShowEditToken(ctx context.Context, token string) (context.Context, error)
 	CreateOwnKey(ctx context.Context, editToken string) (*gatehouse.Credentials, error)
 	RevokeOwnKey(ctx context.Context, keyID string) error
@@ -353,7 +353,7 @@ type secret struct{ label, value string }
 type secretsPage struct {
 	title, meaning, back string
 	secrets              []secret
-	// next is a command that uses one of them; until says when they expire.
+	// next is a command for the next step, nextMeans explains it, and until says when the secrets expire.
 	next, nextMeans, until string
 }
 

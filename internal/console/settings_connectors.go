@@ -48,16 +48,16 @@ type Connectors interface {
 	TestConnector(ctx context.Context, name string) (shown, problem string, err error)
 	// ConnectorStatus tells about the connectors in the store.
 	ConnectorStatus() ConnectorStatus
-	// ConnectorKeys are the keys of a type, nil for no type.
+	// ConnectorKeys are the keys of a type, nil for an unknown type.
 	ConnectorKeys(kind string) []ConnectorKey
-	// ConnectorEntry finds the entry of a name in a text of connectors.
+	// ConnectorEntry finds the entry with a name in a text of connectors.
 	ConnectorEntry(source, name string) (ConnectorEntry, error)
-	// EditConnectors replaces or adds an entry in a text of connectors, or removes one
-	// without a type.
+	// EditConnectors replaces or adds an entry in a text of connectors; an entry without a type removes
+	// the connector with its name.
 	EditConnectors(source string, e ConnectorEntry) (string, error)
-	// TryConnector makes the test call of a connector in a text that is not stored, for those who
-	// may propose it, and of which base is the newest version. It sends no secret to where no connector
-	// in use sends it.
+	// TryConnector makes the test call of a connector in a text that is not stored yet. The caller must be
+	// permitted to propose the text, and base must be the newest stored version. A secret is sent only if a
+	// connector in use has the same connection.
 	TryConnector(ctx context.Context, source string, base int, name string) (ConnectorTrial, error)
 }
 

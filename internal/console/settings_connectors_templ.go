@@ -169,7 +169,7 @@ func connectorTested(name, shown, problem string) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = notice("warn", name+" cannot be asked without changing its target").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("warn", name+" cannot be tested without changing its target").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

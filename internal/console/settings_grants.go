@@ -2,6 +2,9 @@ package console
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -72,7 +75,7 @@ func (c *Console) showGrants(v *view, status int, p *grantsView) error {
 	return v.render(status, "Grants", settingsPath, grantsBody(v, p))
 }
 
-// createGrant shows the worst case of a grant, and creates the grant after that was shown.
+// createGrant shows the worst case of a grant; once it was shown, it creates the grant.
 func (c *Console) createGrant(v *view) error {
 	p := &grantsView{}
 	err := v.parse()
@@ -95,12 +98,28 @@ func (c *Console) give(v *view, p *grantsView) error {
 	if err != nil {
 		return err
 	}
-	n.DryRun = field("shown") != "yes"
-	grant, err := c.cfg.Grants.CreateGrant(v.ctx, n)
-	if err == nil && n.DryRun {
-		p.tried = grant
+	n.DryRun = true
+	tried, err := c.cfg.Grants.CreateGrant(v.ctx, n)
+	if err != nil {
+		return err
 	}
-	return err
+	switch field("shown") {
+	case p.form.terms(tried):
+		n.DryRun = false
+		_, err = c.cfg.Grants.CreateGrant(v.ctx, n)
+		return err
+	case "":
+		p.tried = tried
+		return nil
+	}
+	p.tried = tried
+	return gatehouse.E(gatehouse.CodeDigestMismatch, "the worst case has changed since it was shown: read it again")
+}
+
+// terms identify the grant whose worst case was shown: the typed fields, and what the server adds to them.
+func (f *grantForm) terms(g *gatehouse.Grant) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", *f, g.Agent, g.Fingerprint, g.Level))
+	return hex.EncodeToString(sum[:])
 }
 
 func (f *grantForm) parse() (n gatehouse.NewGrant, err error) {
@@ -167,7 +186,7 @@ func grantState(g *gatehouse.Grant, now time.Time) string {
 	case string(gatehouse.GrantUsedUp):
 		return "used up"
 	case string(gatehouse.GrantRightLost):
-		return "ended: " + g.GrantorName + " or the agent lost the right"
+		return "ended: " + g.GrantorName + " or the agent lost a right that the grant needs"
 	case string(gatehouse.GrantPolicy):
 		return "ended by the policy"
 	}

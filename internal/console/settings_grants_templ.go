@@ -303,7 +303,7 @@ func grantsBody(v *view, p *grantsView) templ.Component {
 	})
 }
 
-// grantWorst shows the worst case of a new grant, and gives exactly that.
+// grantWorst shows the worst case of a new grant, and has the button that creates exactly that grant.
 func grantWorst(v *view, p *grantsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -395,7 +395,7 @@ func grantWorst(v *view, p *grantsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hidden("shown", "yes").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hidden("shown", p.form.terms(p.tried)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -28,7 +28,7 @@ type groupsView struct {
 	list   []*gatehouse.Group
 	name   string // of a new group, as it was typed
 	adds   string // the group to which the person could not be added
-	person string // as they were typed
+	person string // who could not be added, as typed
 	failed *gatehouse.Error
 }
 

@@ -126,7 +126,7 @@ func mandateState(m *gatehouse.Mandate, now time.Time) string {
 	case string(gatehouse.GrantUsedUp):
 		return "used up"
 	case string(gatehouse.GrantRightLost):
-		return "ended: an approver or the agent lost the right"
+		return "ended: an approver or the agent lost a right that the mandate needs"
 	case string(gatehouse.GrantPolicy):
 		return "ended by the policy"
 	}

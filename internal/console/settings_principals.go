@@ -59,7 +59,7 @@ func (c *Console) principals(v *view) error {
 	}
 	for _, x := range page.Items {
 		if _, known := p.names[x.Sponsor]; x.Sponsor != "" && !known {
-			if p.names[x.Sponsor], err = c.sponsorName(v, x.Sponsor); err != nil {
+			if p.names[x.Sponsor], err = c.principalName(v, x.Sponsor); err != nil {
 				return err
 			}
 		}
@@ -73,8 +73,8 @@ func (c *Console) principals(v *view) error {
 	return v.render(http.StatusOK, "Principals", settingsPath, principalsBody(v, p))
 }
 
-// sponsorName is the name of the sponsor with an id, "" for none.
-func (c *Console) sponsorName(v *view, id string) (string, error) {
+// principalName is the name of the principal with an id, "" for none.
+func (c *Console) principalName(v *view, id string) (string, error) {
 	if id == "" {
 		return "", nil
 	}
@@ -132,18 +132,18 @@ func (c *Console) createPrincipal(v *view) error {
 	}
 	p := secretsPage{
 		title: f.ask.Name + " can start", back: principalPath(made.ID),
-		meaning: "Give these to nobody else. The key's id is " + made.KeyID + ".",
+		meaning: "Give these only to " + f.ask.Name + ". The key's id is " + made.KeyID + ".",
 		secrets: []secret{{"Key", made.Key}},
 	}
 	if made.EditToken != "" {
 		p.secrets = append(p.secrets, secret{"Edit token, for deciding outside the console", made.EditToken})
 		p.next, p.nextMeans = "gatehouse principal setup-link "+f.ask.Name,
-			"To let this person in to the console, make a set-up link on the next page, or:"
+			"For this person's first sign-in, make a set-up link on the next page, or with:"
 	}
 	if f.ask.Tenant != v.person.Tenant {
 		p.back = tenantsPath
-		p.meaning += " The tenant is " + f.ask.Tenant + "; from here on, its own administrators look after it."
-		p.nextMeans = "With the key of an administrator of that tenant, a set-up link lets this person in to the console:"
+		p.meaning += " The tenant is " + f.ask.Tenant + "; its own administrators manage the principal from now on."
+		p.nextMeans = "For this person's first sign-in, make a set-up link with the key of an administrator of that tenant:"
 	}
 	return v.showSecrets(p)
 }
@@ -165,7 +165,7 @@ type principalView struct {
 	// person is the person behind the principal, if that is another principal.
 	person string
 	self   bool
-	// roles and newSponsor are in the form of the roles.
+	// roles and newSponsor are the values in the form of the roles.
 	roles      []gatehouse.Role
 	newSponsor string
 	failed     *gatehouse.Error
@@ -188,11 +188,11 @@ func (c *Console) principalView(v *view) (*principalView, error) {
 	if p.access, err = c.access(v, who, principalPath(who.ID)); err != nil {
 		return nil, err
 	}
-	if p.sponsor, err = c.sponsorName(v, who.Sponsor); err != nil {
+	if p.sponsor, err = c.principalName(v, who.Sponsor); err != nil {
 		return nil, err
 	}
 	if who.Person != who.ID {
-		p.person, err = c.sponsorName(v, who.Person)
+		p.person, err = c.principalName(v, who.Person)
 	}
 	p.roles, p.newSponsor = who.Roles, p.sponsor
 	return p, err
@@ -324,7 +324,7 @@ func (c *Console) createKey(v *view) error {
 		}
 		return secretsPage{
 			title: "A new key for " + who.Name, secrets: []secret{{"Key", made.Key}},
-			meaning: "Whoever holds it is " + who.Name + ". Its id is " + made.KeyID + ".",
+			meaning: "Anyone with this key can act as " + who.Name + ". Its id is " + made.KeyID + ".",
 		}, nil
 	})
 }
@@ -337,8 +337,8 @@ func (c *Console) rotateEditToken(v *view) error {
 		}
 		return secretsPage{
 			title: "A new edit token for " + who.Name, secrets: []secret{{"Edit token", made.EditToken}},
-			meaning: "The old one has ended. It is for " + who.Name +
-				" alone: together with their key it decides in their name.",
+			meaning: "The old token no longer works. Give the new one only to " + who.Name +
+				": together with their key, it decides in their name.",
 		}, nil
 	})
 }
@@ -351,7 +351,7 @@ func (c *Console) makeSetupLink(v *view) error {
 		}
 		return secretsPage{
 			title: "A set-up link for " + who.Name, secrets: []secret{{"Set-up link", v.origin() + made.Path}},
-			meaning: "It signs one browser in as " + who.Name + ", once. Earlier links of theirs that were not used have ended.",
+			meaning: "It signs one browser in as " + who.Name + ", once. Their earlier unused links no longer work.",
 			until:   clock(made.ExpiresAt),
 		}, nil
 	})

@@ -463,7 +463,7 @@ func principalFormBody(v *view, f *principalForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "\" required maxlength=\"128\" autocomplete=\"off\" spellcheck=\"false\"> <span class=\"muted small\">Letters, digits, and ._@:+- ; it cannot be changed later.</span></label><fieldset><legend>Kind</legend> ")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "\" required maxlength=\"128\" autocomplete=\"off\" spellcheck=\"false\"> <span class=\"muted small\">Letters, digits and <code>._@:+-</code>. The name cannot be changed later.</span></label><fieldset><legend>Kind</legend> ")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

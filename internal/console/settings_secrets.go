@@ -87,7 +87,7 @@ func secretState(s *gatehouse.Secret) string {
 	case gatehouse.SecretMissing:
 		return "not set"
 	case gatehouse.SecretUnreadable:
-		return "cannot be opened: another master key"
+		return "cannot be decrypted: it was sealed under another master key"
 	}
 	return string(s.State)
 }

@@ -83,7 +83,7 @@ func tenantsBody(v *view, p *tenantsView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, " <p>Tenants are isolated: nothing of one is ever visible in another, not even to you. You make it and its first administrator.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 3, " <p>Tenants are isolated: nobody sees the data of another tenant, not even you. You create a tenant and its first administrator.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -207,7 +207,7 @@ func tenantsBody(v *view, p *tenantsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<button type=\"submit\" data-testid=\"create-tenant\">Make the tenant</button></form><p class=\"muted\">Tenants can't be removed, because their logs are permanent.</p></section>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "<button type=\"submit\" data-testid=\"create-tenant\">Create the tenant</button></form><p class=\"muted\">Tenants can't be removed, because their logs are permanent.</p></section>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

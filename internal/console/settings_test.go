@@ -81,8 +81,8 @@ func (w *world) id(name string) string {
 	return p.ID
 }
 
-// TestSettingsRoutes requests every page of the settings in every role: the administrators' pages
-// and forms are refused to all others.
+// TestSettingsRoutes requests the administrators' pages and forms of the settings in every other role: all
+// are refused.
 func TestSettingsRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -155,7 +155,7 @@ func TestOwnSessionsEndAtOnce(t *testing.T) {
 	}
 	one.post(path, "sure", "yes").want(http.StatusOK)
 	if two.signedIn() || !one.signedIn() || !three.signedIn() {
-		t.Error("not the one session ended")
+		t.Error("not exactly the chosen session ended")
 	}
 	two = one.again()
 	one.post("/settings/sessions/revoke-others").want(http.StatusUnprocessableEntity)

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -86,8 +87,8 @@ func (c *Console) signOut(v *view) error {
 	return v.redirect("/signin")
 }
 
-// leave sends the browser to a provider. After a form, it is a page with a link, because the
-// content policy forbids that a form's redirect leaves this site.
+// leave sends the browser to a provider. It answers a form with a page that has a link, because the
+// content security policy forbids that a form's redirect leaves this site.
 func (v *view) leave(to *gatehouse.Redirect) error {
 	v.setCookie(v.c.ceremonyCookie(), to.State, to.ExpiresAt)
 	if v.r.Method == http.MethodGet {
@@ -163,8 +164,11 @@ func (v *view) challenge(ch *gatehouse.Challenge, err error) error {
 // body reads the request body of a script.
 func (v *view) body() ([]byte, error) {
 	b, err := io.ReadAll(v.r.Body)
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "a body has at most 1 MiB")
+	}
 	if err != nil {
-		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "the answer is too large")
+		return nil, gatehouse.E(gatehouse.CodeMalformed, "the body could not be read to its end")
 	}
 	return b, nil
 }

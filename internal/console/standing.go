@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// standing tells a page whether the server has stored its answer. A page asks when the reply to its
-// answer was lost.
+// standing tells a page whether the server has stored the answer that the page sent. A page asks when
+// the reply was lost.
 type standing struct {
 	// Stands is true when the server has stored the page's answer.
 	Stands bool   `json:"stands"`
@@ -23,19 +23,31 @@ func (c *Console) actionStanding(v *view) error {
 	if err != nil {
 		return err
 	}
+	if v.query("want") == gatehouse.Undone {
+		return c.undoStanding(v, a)
+	}
 	var s standing
-	s.Stands, s.Text = whatStands(a, v.person, v.query("want"))
-	switch {
-	case s.Stands && v.query("want") == gatehouse.Undone:
+	if s.Stands, s.Text = whatStands(a, v.person, v.query("want")); s.Stands {
+		s.Onward = pathAfter(v.query("return"), v.query("next"), a.ID)
+	}
+	return v.json(s)
+}
+
+// undoStanding reports whether an undo has replaced the action. A revision or a correction replaces an
+// action too.
+func (c *Console) undoStanding(v *view, a *gatehouse.Action) error {
+	if a.Superseded != "" {
 		next, err := c.cfg.Actions.FindAction(v.ctx, a.Superseded)
 		if err != nil {
 			return err
 		}
-		s.Onward = undonePath(v.query("return"), next)
-	case s.Stands:
-		s.Onward = pathAfter(v.query("return"), v.query("next"), a.ID)
+		if next.UndoneBy != "" {
+			return v.json(standing{
+				Stands: true, Text: "The decision is undone.", Onward: undonePath(v.query("return"), next),
+			})
+		}
 	}
-	return v.json(s)
+	return v.json(standing{Text: "The decision was not undone. " + statusWord(a.Status) + "."})
 }
 
 // whatStands reports whether the action has the person's answer, and describes the result.
@@ -45,12 +57,6 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 			return true, "The action is canceled."
 		}
 		return false, "The action was not canceled. " + statusWord(a.Status) + "."
-	}
-	if want == gatehouse.Undone {
-		if a.Status == gatehouse.StatusSuperseded {
-			return true, "The decision is undone."
-		}
-		return false, "The decision was not undone. " + statusWord(a.Status) + "."
 	}
 	var own gatehouse.DecisionKind
 	if a.Approval != nil {
@@ -69,7 +75,7 @@ func whatStands(a *gatehouse.Action, p *gatehouse.Principal, want string) (stand
 	}
 	text = "The server has no answer from you. " + statusWord(a.Status)
 	if a.DecidedBy != "" && a.DecidedAt != nil {
-		text += ", decided by " + a.DecidedBy + " at " + clock(*a.DecidedAt)
+		text += ". " + decidedHow(a) + " by " + a.DecidedBy + " at " + clock(*a.DecidedAt)
 	}
 	return false, text + "."
 }

@@ -37,7 +37,7 @@ const (
 // target is the known state of an action's target before the change.
 type target struct {
 	card.Before
-	// asked is set when the target was asked, at the time At; why says why it did not answer.
+	// asked is set when the target was asked, at the time at; why says why it did not answer.
 	asked bool
 	at    time.Time
 	why   string
@@ -120,7 +120,7 @@ func (c *Console) actionTarget(v *view) error {
 	return v.write(http.StatusOK, actionFacts(v, p))
 }
 
-// targetPath is the URL of that part, with or without omissions.
+// targetPath is the URL of actionTarget, with or without omissions.
 func targetPath(p *actionPage) string {
 	q := url.Values{}
 	if p.back != "" {
@@ -151,7 +151,7 @@ func targetName(a *gatehouse.Action) string {
 	return name
 }
 
-// versionOf is the version of that target on which the action was proposed, "" for none.
+// versionOf is the version of the asked target on which the action was proposed, "" for none.
 func versionOf(a *gatehouse.Action) string {
 	_, t := a.AskedTarget()
 	return t.Version
@@ -165,7 +165,7 @@ func aboutOf(a *gatehouse.Action) *gatehouse.About {
 	return a.Approval.About
 }
 
-// claimant names the source of the earlier state: the agent, or the workflow of an approval step.
+// claimant names who states the values before the change: the agent, or the workflow of an approval step.
 func claimant(a *gatehouse.Action) string {
 	if aboutOf(a) != nil {
 		return "the workflow"

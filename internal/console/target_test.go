@@ -36,7 +36,7 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/"+b.ID+"/target?return=%2Finbox").want(200).
 		has(`data-provenance="differs"`, "from 11.11 (the agent says 10.00", testid("target-differs"), testid("rebase"))
 
-	// If the target already has the new values, there is nothing to reverse.
+	// If the target is gone, there is nothing to reverse.
 	w.mu.Lock()
 	w.gone = true
 	w.mu.Unlock()
@@ -49,7 +49,8 @@ func TestBeforeHasAProvenance(t *testing.T) {
 		p.Target.Version, p.Target.EntityRef = "", "SKU-5"
 		p.ProposedChange = `{"currency":"USD","price":"12.50"}`
 	})
-	ana.get("/actions/" + again.ID + "/target").want(200).has("1 field rewritten, unchanged as the proposer says")
+	ana.get("/actions/" + again.ID + "/target").want(200).
+		has("1 field rewritten, without a change according to the proposer")
 
 	// A connector that cannot read its target is not asked, and the page says whose values it
 	// shows.
@@ -112,7 +113,7 @@ func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {
 	}
 	ana.get("/inbox").want(200).lacks(`value="` + a.ID + `"`) // no check box
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"),
-		"decide it by itself").lacks(testid("bulk-approve"))
+		"decide it on its own").lacks(testid("bulk-approve"))
 	ana.post("/inbox/bulk", "decision", string(gatehouse.Approve), "item",
 		a.ID+" "+string(a.Digest)).want(200).has("claim_differs")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusPending {

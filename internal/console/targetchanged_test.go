@@ -28,8 +28,8 @@ func TestReportedChangeShows(t *testing.T) {
 		lacks("<script>x")
 }
 
-// TestApprovalStepsShowTheirEntity: the card of an approval step names the entity
-// whose state it asks about, and shows how the entity has changed since.
+// TestApprovalStepsShowTheirEntity: the card of an approval step names the entity whose state was read for
+// the question, shows how that state differs now, and cannot be approved after a report of a change.
 func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -53,11 +53,12 @@ func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	path := "/actions/" + a.ID
 	ana.get(path).want(http.StatusOK).
 		has(testid("about"), "erp", `A&#34;&gt;&lt;script&gt;`, string(a.Approval.About.StateDigest)[:19],
-			"The values before are the workflow&#39;s.").
+			"The values in the column Before come from the workflow.").
 		lacks("<script>x", testid("target-differs"))
 	w.drifts(`{"price":"11.11"}`)
 	ana.get(path+"/target").want(http.StatusOK).
-		has(testid("target-differs"), "The target is not as the workflow says", "Now in erp", "10.00", "11.11")
+		has(testid("target-differs"), "The target differs from the values that the workflow gave", "Now in erp", "10.00",
+			"11.11")
 	if _, err := w.gate.TargetChanged(bot, gatehouse.TargetChange{
 		Connector: "erp", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "8",
 	}); err != nil {

@@ -34,7 +34,7 @@ func trendCharts(p *insightsPage) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = trendChart("Proposals", "the darker part was approved by people", "trend-proposed", p, p.trend(countsOf)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = trendChart("Proposals", "the lower part was approved by people", "trend-proposed", p, p.trend(countsOf)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -142,7 +142,7 @@ func settledText(a *gatehouse.Action) string {
 	return word + " by " + a.DecidedBy
 }
 
-// inboxGroup is a run of rows with the same due time and risk level.
+// inboxGroup is a sequence of rows with the same due bucket and risk level.
 type inboxGroup struct {
 	level gatehouse.RiskLevel
 	// name is the level's name, from the policy or the console; due says by when the rows must be

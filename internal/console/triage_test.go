@@ -174,7 +174,7 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 		page := ana.get(path).want(http.StatusOK)
 		page.has(testid("record-agent")+">2 of 3 approved by people, 1 rejected<",
 			testid("record-all")+">3 of 4 approved by people, 1 rejected<",
-			"3 decisions before this one", "&lt;i&gt;wrong currency", "approved by ana")
+			"3 recent decisions", "&lt;i&gt;wrong currency", "approved by ana")
 		page.shown(path)
 	}
 	// The page loads the record later; a decided action has none.
@@ -183,7 +183,7 @@ func TestTheRecordOfAnAgent(t *testing.T) {
 		has(`hx-get="/actions/`+fresh.ID+`/record"`, testid("record-link"))
 	ana.get("/actions/" + theirs.ID).want(http.StatusOK).lacks(testid("record"))
 	// A decided action is not one of its own predecessors.
-	ana.get("/actions/" + theirs.ID + "/record").want(http.StatusOK).lacks("before this one")
+	ana.get("/actions/" + theirs.ID + "/record").want(http.StatusOK).lacks("recent decision")
 	w.stranger().get("/actions/" + fresh.ID + "/record").lacks("2 of 3")
 }
 
@@ -221,7 +221,7 @@ func TestAlikeRowsFold(t *testing.T) {
 	// Without a script, the box of the fold selects all of it; an item that is selected twice
 	// counts once.
 	bulk := ana.get("/inbox/bulk?fold=" + strings.Join(ids, ",") + "&pick=" + ids[0] + "&pick=" + high.ID)
-	bulk.want(http.StatusOK).has("5 items at once", "Approve 5 items", "L4 is decided one by one")
+	bulk.want(http.StatusOK).has("Decide 5 items", "Approve 5 items", "L4 is decided one by one")
 	open := ana.get("/inbox?open=" + ids[2]).want(http.StatusOK)
 	open.has(testid("place") + ">4 of 7<")
 	if fold = between(open.body, testid("fold"), "<summary"); !strings.Contains(fold, "<details open") {

@@ -84,8 +84,8 @@ func undoUntil(v *view, a *gatehouse.Action) (end time.Time) {
 	return end
 }
 
-// undoParallel limits how many decisions are taken back at the same time: all of them have to fit
-// into the hold.
+// undoParallel limits how many decisions are taken back at the same time. They are taken back in
+// parallel so that the last one is reached before its hold ends.
 const undoParallel = 16
 
 // bulkUndone is the result of an undo of a bulk decision.
@@ -97,6 +97,8 @@ type bulkUndone struct {
 
 // undoneItem is one action: its new revision or, if err is set, why its decision stays.
 type undoneItem struct {
+	id string
+	// a is nil for an action that cannot be read.
 	a   *gatehouse.Action
 	err *gatehouse.Error
 }
@@ -120,7 +122,7 @@ func (c *Console) bulkUndo(v *view) error {
 			defer func() { // no caller of this goroutine could recover
 				if p := recover(); p != nil {
 					c.log.Error("panic in an undo", "action", id, "panic", p, "stack", string(debug.Stack()))
-					items[i].err = gatehouse.E(gatehouse.CodeInternal, "the server failed")
+					items[i] = undoneItem{id: id, err: gatehouse.E(gatehouse.CodeInternal, "the server failed")}
 				}
 			}()
 			items[i] = c.undoOne(v, id)
@@ -130,11 +132,9 @@ func (c *Console) bulkUndo(v *view) error {
 	b := &bulkUndone{back: localPath(v.form("return"))}
 	var done []undoneItem
 	for _, item := range items {
-		switch {
-		case item.a == nil:
-		case item.err != nil:
+		if item.err != nil {
 			b.items = append(b.items, item) // what stays comes first
-		default:
+		} else {
 			done = append(done, item)
 		}
 	}
@@ -142,14 +142,15 @@ func (c *Console) bulkUndo(v *view) error {
 	return v.render(http.StatusOK, "Undone", "/inbox", bulkUndoResult(b))
 }
 
-func (c *Console) undoOne(v *view, id string) (item undoneItem) {
+func (c *Console) undoOne(v *view, id string) undoneItem {
+	item := undoneItem{id: id}
 	answer, err := c.cfg.Actions.Undo(v.ctx, id)
 	if err == nil {
 		item.a = answer.Action
 		return item
 	}
 	item.err = asError(err)
-	item.a, _ = c.cfg.Actions.FindAction(v.ctx, id) // nil for an action that the person cannot see
+	item.a, _ = c.cfg.Actions.FindAction(v.ctx, id)
 	return item
 }
 
@@ -179,7 +180,7 @@ func (b *bulkUndone) title() string {
 
 // tooLateWord says what had happened to an action whose decision stays.
 func tooLateWord(item undoneItem) string {
-	if item.err.Code != gatehouse.CodeTooLate {
+	if item.a == nil || item.err.Code != gatehouse.CodeTooLate {
 		return "not undone"
 	}
 	switch s := item.a.Status; s {

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Views stores the caller's saved lists.
+// Views stores the caller's saved views.
 type Views interface {
 	// Inbox is ListActions together with the person's saved views, which saves a round trip.
 	Inbox(ctx context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], []*gatehouse.SavedView, error)
@@ -25,13 +25,13 @@ func (c *Console) viewRoutes() []route {
 	}
 }
 
-// kept returns the part of the query that a saved view keeps: the filters, without the snapshot,
-// the page and the open action.
+// kept returns the part of the query that a saved view keeps: the filters except the time, without
+// the snapshot, the page and the open action.
 func (q inboxQuery) kept() inboxQuery {
 	k := inboxQuery{Tab: q.Tab, Type: q.Type, Risk: q.Risk, By: q.By, Group: q.Group, Text: q.Text, Assignee: q.Assignee,
 		Snoozed: q.Snoozed}
 	if q.history() {
-		k.Status = q.Status
+		k.Status, k.Decided = q.Status, q.Decided
 	}
 	return k
 }

@@ -106,7 +106,7 @@ func viewForms(q inboxQuery, list []*gatehouse.SavedView) templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if q.filtered() && !isSaved(q, list) {
+		if q.kept().filtered() && !isSaved(q, list) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<form method=\"post\" action=\"/inbox/views\" class=\"line-form view-forms\" data-testid=\"save-view\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -34,6 +34,13 @@ func TestSavedViewsKeepTheFilterOnly(t *testing.T) {
 
 	ana.post("/inbox/views", "name", "Prices <b>", "query", "tab=decided&status=applied").want(http.StatusOK)
 	ana.get("/inbox").has("status=applied").lacks("by=bot")
+	ana.get("/inbox?tab=decided&status=applied&decided=people").has(testid("save-view"))
+	ana.get("/inbox?since=2026-11-27").want(http.StatusOK).lacks(testid("save-view")) // a view keeps no time
+	p = ana.post("/inbox/views", "name", "Prices <b>", "query", "tab=decided&decided=people").want(http.StatusOK).
+		has(`aria-current="true"`)
+	if got, want := p.url.RequestURI(), "/inbox?decided=people&tab=decided"; got != want {
+		t.Errorf("saving leads to %s, want %s", got, want)
+	}
 	ana.post("/inbox/views", "name", " ", "query", "risk=3").want(http.StatusUnprocessableEntity).
 		has("Name: must have 1 to 64 characters")
 	ana.post("/inbox/views", "name", strings.Repeat("x", gatehouse.MaxViewName+1), "query",

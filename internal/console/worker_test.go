@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestWorkerPages: a person whose only role is worker may open the pages of their own secrets, and
-// no others.
+// TestWorkerPages: a person whose only role is worker may open the settings and the help, and no other
+// pages.
 func TestWorkerPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -27,6 +27,6 @@ func TestWorkerPages(t *testing.T) {
 		lacks("next, previous", "snooze", "palette")
 	help.lacks("approve")
 	eve := w.signIn("eve", gatehouse.RoleViewer)
-	eve.get("/help").has("next, previous item", "go to Inbox").lacks("snooze", "reject; asks why", "go to Audit")
+	eve.get("/help").has("next or previous item", "go to Inbox").lacks("snooze", "reject; asks for a reason", "go to Audit")
 	settings.lacks("data-events") // a refused stream would show that the server is away
 }

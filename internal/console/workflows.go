@@ -42,19 +42,20 @@ func (c *Console) workflowList(v *view) error {
 	return v.render(http.StatusOK, "Workflows", "/workflows", workflowListView(v, p))
 }
 
-// workflowPage is one version of a workflow, with the results of all its runs.
+// workflowPage is one version of a workflow, with counts of the recent runs of all its versions.
 type workflowPage struct {
 	w        *gatehouse.Workflow
 	newest   int
 	versions []*gatehouse.Workflow
 	summary  *gatehouse.WorkflowSummary
+	counted  timeSpan // the days of the summary
 	def      *workflow.Definition
 	graph    []drawnNode
 	// next is the time of the next scheduled run, zero for none.
 	next    time.Time
 	lessons []*gatehouse.Reflexion
 
-	// once is the form's idempotency key; input is the typed input, failed the error of it.
+	// once is the form's idempotency key; input is the typed input, failed the error of a refused start.
 	once, input string
 	failed      *gatehouse.Error
 }
@@ -80,7 +81,7 @@ func (c *Console) openWorkflow(v *view, name string) (*workflowPage, error) {
 		}
 		version = n
 	}
-	p := &workflowPage{once: v.requestID}
+	p := &workflowPage{once: v.requestID, counted: timeSpan{since: v.now.AddDate(0, 0, -30).UTC().Format(formTime)}}
 	var err error
 	if p.w, err = c.cfg.Runs.FindWorkflow(v.ctx, name, version); err != nil {
 		return nil, err
@@ -218,9 +219,9 @@ func limitWords(l workflow.Limits) string {
 	return strings.Join(parts, "; ")
 }
 
-// runsPath is the list of a workflow's runs, in one state or in all.
-func runsPath(name string, status gatehouse.RunStatus) string {
-	return runQuery{Workflow: name, Status: status}.url()
+// runsPath is the list of the counted runs, in one state or in all.
+func (p *workflowPage) runsPath(status gatehouse.RunStatus) string {
+	return runQuery{Workflow: p.w.Name, Status: status, Time: p.counted}.url()
 }
 
 // startText is the text in the form: the typed input, or at first an empty object.

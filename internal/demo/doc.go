@@ -13,6 +13,7 @@
 //
 // # The run
 //
-// See situations. Data, agent and reviewers are deterministic: all runs are the same except for
-// ids and times. The metadata of each proposal is {"demo": true}.
+// See situations. Data, agent and reviewers are deterministic: unless a user decides, all runs are
+// the same except for ids and times. The metadata of each proposal except the reversal is
+// {"demo": true}.
 package demo

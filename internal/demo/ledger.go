@@ -200,7 +200,7 @@ func (g *generator) orders() {
 	})
 }
 
-// refunds begins with the three refunds of the example.
+// refunds begins with the three refunds of the situations.
 func (g *generator) refunds() {
 	played := []order{{4840, "EUR"}, {18000, "USD"}, {9500, "USD"}}
 	next := 0

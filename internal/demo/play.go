@@ -30,7 +30,8 @@ type Stage interface {
 	Say(line string)
 	// Settled ends a situation.
 	Settled(l *Line)
-	// Ask shows a pending action to the user, who decides as the person who.
+	// Ask shows a pending action to the user. The user decides in the role of the reviewer whose name
+	// is who.
 	Ask(ctx context.Context, who string, a *gatehouse.Action) (Choice, error)
 }
 
@@ -48,8 +49,8 @@ type Options struct {
 	Mails func() []Mail
 }
 
-// Line is the result of one situation. Refused counts actions that the policy denied, people
-// rejected or the gate refused.
+// Line is the result of one situation. Refused counts the proposals that the policy denied or people
+// rejected, the decisions that the gate refused, and the changes that the ledger refused.
 type Line struct {
 	Name     string `json:"name"`
 	Proposed int    `json:"proposed"`
@@ -200,7 +201,7 @@ func (p *play) cast(ctx context.Context) (err error) {
 
 const agentName = "shop-bot"
 
-// propose sends a proposal of the agent, with the demo's watermark. If the policy allows the
+// propose sends a proposal of the agent, with the demo's metadata. If the policy allows the
 // change, the agent writes the journal entry.
 func (p *play) propose(ctx context.Context, l *Line, q *gatehouse.Proposal) (*gatehouse.Action, error) {
 	q.Metadata = `{"demo":true}`

@@ -82,7 +82,7 @@ func retyped(a *gatehouse.Action) string {
 	return a.Approval.Confirm.Value
 }
 
-// refused checks that the gate refused an answer with this code.
+// refused checks that err is the gate's refusal of a decision, with the code want, and counts it.
 func refused(l *Line, err error, want gatehouse.Code) error {
 	if err == nil {
 		return fmt.Errorf("the gate accepted a request that it should have refused as %s", want)

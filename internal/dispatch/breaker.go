@@ -59,7 +59,8 @@ type breaker struct {
 	// and trying says that a trial is running.
 	opened, until time.Time
 	trying        bool
-	open          time.Duration
+	// open is how long the breaker lets no call through before the next trial.
+	open time.Duration
 	// code, detail and tenant are those of the last failure.
 	code, detail, tenant string
 }
@@ -159,7 +160,7 @@ func (b *breakers) ended(tenant, name string, trial bool, s sign, failure *conne
 			}
 			x.state, x.until = breakerOpen, b.now().Add(x.open)
 		}
-	case trial: // the trial made no call: the next push is the trial
+	case trial: // the trial showed nothing about the target: the next push is the trial
 		x.state = breakerOpen
 	}
 	after := x.state

@@ -11,11 +11,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// Builtin is the connector that activates an approved policy, makes an approved mandate
-// and stores approved connectors. The action's id is the idempotency key: a repeated call finds the result of
-// the first.
+// Builtin is the connector that activates an approved policy, makes the mandate of an approved plan, and
+// stores approved connectors. A repeated call for the same action returns the result of the first call.
 type Builtin struct {
-	// Gate is set before anything is dispatched.
+	// Gate must be set before the dispatcher runs.
 	Gate *gate.Gate
 }
 
@@ -41,8 +40,8 @@ func (*Builtin) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{}, false
 }
 
-// Check compares the version of the policy, or of the connectors in the store, with the
-// version that is replaced. A plan is checked when its mandate is made.
+// Check compares the present version of the policy, or of the connectors in the store, with the
+// version that the action replaces. For a plan, StartMandate makes the checks.
 func (c *Builtin) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	var active int
 	var err error
@@ -90,7 +89,7 @@ func (c *Builtin) Execute(ctx context.Context, call connector.Call) (connector.R
 	return connector.Result{ExternalID: "policy:" + v, ResponseMetadata: gatehouse.JSON(`{"version":` + v + `}`)}, nil
 }
 
-// failed turns an error of the gate into a connector's; nil stays nil.
+// failed turns an error of the gate into a connector error; nil stays nil.
 func failed(err error) error {
 	switch code := gatehouse.CodeOf(err); {
 	case err == nil:

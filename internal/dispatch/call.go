@@ -10,9 +10,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Connectors are foreign code. Whatever they do, the caller gets a result, free
-// of configured secrets. A panic, or an error that is not a *connector.Error,
-// proves nothing about the effect.
+// Connectors are foreign code. The functions below recover their panics, and
+// remove configured secrets from their results and errors. Only readState and
+// preview return results as they are: ReadState and boundPreview handle the
+// secrets in them. A panic, or an error that is not a *connector.Error, proves
+// nothing about the effect of a call.
 
 func (r *Registry) execute(
 	ctx context.Context, c connector.Connector, call connector.Call,
@@ -46,7 +48,7 @@ func asksTarget(c connector.SelectiveChecker, call connector.Call) (asks bool) {
 	return c.Checks(call)
 }
 
-// readsState is false for a connector that panics.
+// readsState returns the connector's ReadsState, and false if that panics.
 func readsState(c connector.StateReader, call connector.Call) (reads bool) {
 	var failure *connector.Error
 	defer recoverTo(&failure)
@@ -76,7 +78,6 @@ func (r *Registry) readBack(
 	return f, res, asError(err)
 }
 
-// probe calls [connector.Prober], which is foreign code.
 func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
 	defer func() { failure = r.redactError(failure) }()
 	defer recoverTo(&failure)
@@ -114,7 +115,7 @@ func asError(err error) *connector.Error {
 		Err: err}
 }
 
-// maxDetail bounds the stored text of an error, in bytes.
+// maxDetail bounds the stored text of an error, in bytes, without the "…" of a clipped text.
 const maxDetail = 2 << 10
 
 func clip(s string) string { return clipTo(s, maxDetail+len("…")) }

@@ -33,7 +33,7 @@ const (
 type callLimits struct {
 	mu          sync.Mutex
 	byConnector map[string]*connectorCalls
-	// slotFree is called when a slot is free and a push is in the queue; nil for none.
+	// slotFree is called when a slot may be free for a push in the queue; nil for none.
 	slotFree func()
 }
 
@@ -130,7 +130,8 @@ func (l *callLimits) acquireForRead(ctx context.Context, name string, limit int)
 	return true // release gave the read a slot at the same time
 }
 
-// release frees a slot. The read that has waited longest gets it; without reads, a push can.
+// release frees a slot, and gives it to the read that has waited longest. If pushes are in the queue,
+// it calls slotFree.
 func (l *callLimits) release(name string, limit int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,8 +187,8 @@ func (j *job) putInQueue(ctx context.Context, limit int) (outcome string, err er
 	return outcome, err
 }
 
-// makeDue makes the pushes due for which slots are free, and returns how many. After a failure, the
-// push becomes due by time.
+// makeDue takes as many pushes from the queues as slots are free, makes them due, and returns how many.
+// A push for which this fails becomes due by time: see requeueAfter.
 func (d *Dispatcher) makeDue(ctx context.Context) (n int) {
 	for _, w := range d.targets.callLimits.dequeue(d.targets.Concurrency) {
 		err := d.store.Update(ctx, w.tenant, func(tx gatehouse.Tx) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
@@ -27,8 +28,8 @@ type Config struct {
 	// Lease is how long a claimed push belongs to its worker; 60 s by default. A call must end when a sixth
 	// of the lease is left.
 	Lease time.Duration
-	// Workers bounds the concurrent calls; 16 by default. With a remote store, the outcomes of up to
-	// Workers earlier calls may be written at the same time.
+	// Workers bounds the concurrent calls; 16 by default. While they run, the outcomes of up to Workers
+	// earlier calls may be written.
 	Workers int
 	// Tenants holds the settings of individual tenants, Default the settings of all other tenants.
 	Tenants map[string]Tenant
@@ -82,11 +83,11 @@ func setDefault[T comparable](v *T, standard T) {
 func (c Config) validate() error {
 	for _, d := range append([]time.Duration{c.Lease, c.Poll, c.CheckTimeout}, c.Backoff...) {
 		if d <= 0 {
-			return errors.New("dispatch: lease, poll and backoff must be longer than zero")
+			return errors.New("dispatch: lease, poll, check timeout and backoff must be longer than zero")
 		}
 	}
 	if c.Patience < 0 || c.Retries < 0 || c.Workers < 0 || c.Batch < 0 || c.MaxClaims < 0 {
-		return errors.New("dispatch: patience, retries, workers and batch cannot be negative")
+		return errors.New("dispatch: patience, retries, workers, batch and max claims cannot be negative")
 	}
 	for name, t := range c.Tenants {
 		if t.Weight < 0 || t.Weight > lease.MaxWeight || t.MaxConcurrency < 0 {
@@ -113,8 +114,8 @@ type Unjudged interface {
 // Authority checks, immediately before a call, whether the approval is still valid.
 type Authority interface {
 	// Recheck runs in the transaction that writes the intent. That transaction has read the stored action and
-	// the rights. If the error is a *gatehouse.Error whose code is not retryable, the push fails with this
-	// code and without a call. If the error is [Unjudged], Judge is called and the transaction runs again.
+	// the rights. If the error is a *gatehouse.Error whose code is not retryable, the push is quarantined
+	// with this code. If the error is [Unjudged], Judge is called and the transaction runs again.
 	// After any other error, the push returns to the queue.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
@@ -125,7 +126,7 @@ type Metrics interface {
 	// PushSent counts a call. waited is the time from the push's due time to the commit of its intent.
 	PushSent(connector string, waited time.Duration)
 	// PushSettled counts a result of a push: applied, failed, unknown, retry, quarantined, released, late or
-	// rescued. took is the duration of the call, 0 if there was no call.
+	// rescued. took is the duration of the call; 0 if this process made no call.
 	PushSettled(connector, outcome string, took time.Duration)
 }
 
@@ -204,14 +205,17 @@ type Dispatcher struct {
 	// slots bounds the pushes in progress. After its call, a push may move from slots to recording until its
 	// outcome is stored.
 	slots, recording lease.Slots
-	// nudge wakes Run when this process has returned a push to the queue for a later time, or has settled a
-	// push while a tenant is at its MaxConcurrency (full).
+	// nudge wakes Run: when this process has returned a push to the queue for a later time, when one of its
+	// pushes has ended while full is true, when a slot of a connector is free, and when a breaker closes.
 	nudge chan struct{}
-	full  atomic.Bool
+	// full is true while some tenant may be at its MaxConcurrency.
+	full atomic.Bool
 	// asideUntil is set when a push is put back because this process cannot load the connectors of the store. Until
 	// then, Run does not wake at due times, so that a process with the stored version claims the push first.
 	asideUntil atomic.Pointer[time.Time]
-	fair       *fair
+	// asideRescues holds the pushes that could not be rescued.
+	asideRescues aside.Set[string]
+	fair         *fair
 	// breakers is nil when external workers make the calls.
 	breakers *breakers
 }
@@ -270,8 +274,8 @@ type noMetrics struct{}
 func (noMetrics) PushSent(string, time.Duration)            {}
 func (noMetrics) PushSettled(string, string, time.Duration) {}
 
-// Loop calls fn repeatedly until ctx ends. It waits for the interval after each call, but not after a call that
-// reports more work. It logs each error of fn, and the first success after an error.
+// Loop calls fn repeatedly until ctx ends. It waits for the interval after each call, unless the call succeeds
+// and reports more work. It logs each error of fn, and the first success after an error.
 func Loop(
 	ctx context.Context, log *slog.Logger, name string, interval time.Duration,
 	fn func(context.Context) (more bool, err error),

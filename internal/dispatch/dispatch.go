@@ -11,8 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/lease"
 )
 
-// Run carries out due pushes until ctx ends. Then it stops claiming, lets
-// pushes in progress settle within their leases, and returns.
+// Run carries out due pushes until ctx ends. Then it stops claiming, waits for
+// the pushes in progress, each for at most two leases after its claim, and
+// returns.
 func (d *Dispatcher) Run(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
@@ -47,14 +48,15 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	}
 }
 
-// pace holds how long Run sleeps and when it next checks for expired leases.
+// pace determines how long Run sleeps, and when it looks for expired leases.
 type pace struct {
 	poll time.Duration
 	// rest is the shortest sleep. It grows while due work cannot be moved, so
 	// that Run never spins.
 	rest time.Duration
 	// due is true if the last sleep ended at a due time.
-	due     bool
+	due bool
+	// rescued is when Run last looked for expired leases.
 	rescued time.Time
 }
 

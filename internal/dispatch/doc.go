@@ -24,10 +24,10 @@
 //
 // Some stores prefer to run concurrent Updates together. With such a store, the
 // pushes of one claim that read nothing before their intent write their intents
-// as one batch, and their outcomes as another: the first waits a millisecond for
-// the others. Each is still a transaction of its own, with its own guards and
-// its own result. A worker makes its next call while the outcome of its last one
-// is being stored.
+// as one batch, and their outcomes as another: the store waits briefly for all of
+// them. Each is still a transaction of its own, with its own guards and its own
+// result. A worker makes its next call while the outcome of its last one is being
+// stored.
 //
 // Claims are fair between tenants and keep each tenant below its bound on
 // pushes in flight; see fair.
@@ -45,6 +45,7 @@
 //
 // When a worker dies, its lease runs out. Then a push in picking goes back to
 // the queue. For a push in sent, the operation's class decides: A and B go back
-// to the queue, to be read back first; C becomes unknown. A push whose workers
-// die before the call is quarantined after MaxClaims claims.
+// to the queue, to be read back first, as long as attempts are left; C becomes
+// unknown, and so do A and B after the last attempt. A push whose workers die
+// before the call is quarantined after MaxClaims claims.
 package dispatch

@@ -23,7 +23,8 @@ type fair struct {
 	// bounded says that some tenant has a MaxConcurrency.
 	bounded bool
 	tenants lease.Fair
-	looks   lease.Cursor[string]
+	// looks keeps the last tenant that a claim considered.
+	looks lease.Cursor[string]
 }
 
 func newFair(c *Config) *fair {

@@ -26,7 +26,7 @@ const (
 type job struct {
 	*Dispatcher
 	log *slog.Logger
-	// push is the row as claimed, with this worker's generation.
+	// push is the row as claimed and, after the intent, as sent. Its generation is this worker's.
 	push *gatehouse.Push
 	// until is the deadline of a call on this process's monotonic clock. It
 	// counts from before the claim, so it never falls after the end of the
@@ -44,8 +44,8 @@ type job struct {
 	// proof is a read-back receipt that proves it and is not stored yet.
 	clean bool
 	proof *gatehouse.Receipt
-	// companions is the number of jobs of its claim: they store their intents, and later their outcomes, at about the
-	// same time.
+	// companions is the number of jobs of the same claim: they store their intents, and later their outcomes, at
+	// about the same time.
 	companions int
 	// recorded is true if the job has exchanged its slot for a place in recording.
 	recorded bool
@@ -333,12 +333,15 @@ func (j *job) readContext(ctx context.Context, until time.Time) (context.Context
 	return ctx, func() { cancelToo(); cancel() }
 }
 
+// maxExternalID bounds the id that a target gives, in bytes. A worker's report has the same bound.
+const maxExternalID = 256
+
 // receipt builds a receipt for this push's last attempt.
 func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.Result) *gatehouse.Receipt {
 	r := &gatehouse.Receipt{
 		ID: newReceiptID(), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
 		IdempotencyKey: j.push.IdempotencyKey, Attempt: j.push.Attempts, Generation: j.push.Generation,
-		Outcome: o, Source: source, ExternalID: res.ExternalID,
+		Outcome: o, Source: source, ExternalID: clipTo(res.ExternalID, maxExternalID),
 		RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,
 	}
 	if o == gatehouse.ReceiptApplied {

@@ -115,8 +115,8 @@ func (j *job) wait(failure *connector.Error) time.Duration {
 	return backoff(j.config.Backoff, j.push.Attempts-j.push.AttemptBase, failure.RetryAfter, j.random())
 }
 
-// maxRetryAfter bounds the wait that a target can request.
-const maxRetryAfter = time.Hour
+// maxRetryAfter bounds the wait that a target can request, as connectors do.
+const maxRetryAfter = 24 * time.Hour
 
 // backoff returns the wait after attempt n, where 1 is the first: the nth of waits, or the last one, varied by up
 // to a fifth. If the target requests a longer wait (retryAfter), backoff returns that, up to maxRetryAfter. random

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -111,6 +112,16 @@ func TestClean(t *testing.T) {
 	}
 }
 
+// TestHostileExternalID: what a target gives as an id can be stored, and is bounded.
+func TestHostileExternalID(t *testing.T) {
+	t.Parallel()
+	j := &job{push: &gatehouse.Push{}}
+	r := j.receipt("", gatehouse.ReceiptApplied, connector.Result{ExternalID: "a\x00b\xff" + strings.Repeat("x", 900_000)})
+	if !strings.HasPrefix(r.ExternalID, "a\uFFFDb\uFFFDx") || len(r.ExternalID) > 256 {
+		t.Errorf("%d bytes: %.20q", len(r.ExternalID), r.ExternalID)
+	}
+}
+
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	steps := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
@@ -128,7 +139,7 @@ func TestBackoff(t *testing.T) {
 		{0, 0, 0.5, 5 * time.Second},
 		{1, 3 * time.Second, 0.5, 5 * time.Second},
 		{1, 7 * time.Minute, 0.5, 7 * time.Minute},
-		{1, 1000 * time.Hour, 0.5, time.Hour},
+		{1, 1000 * time.Hour, 0.5, 24 * time.Hour},
 	} {
 		if got := backoff(steps, c.n, c.wish, c.random); got != c.want {
 			t.Errorf("attempt %d, wish %v, random %v: %v, want %v", c.n, c.wish, c.random, got, c.want)

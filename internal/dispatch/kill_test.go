@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child carries out the pushes of a store and kills itself with SIGKILL at the
-// point. It exits with 3 when it never reached the point.
+// child carries out the pushes of a store, or rescues them if the point is one of a rescue, and kills itself
+// with SIGKILL at the point. It exits with 2 after an error, and with 3 if it never reached the point.
 func child(path string, at Point, class connector.Class) {
 	ctx := context.Background()
 	fail := func(err error) {
@@ -47,7 +47,7 @@ func child(path string, at Point, class connector.Class) {
 	}
 	rescue := slices.Contains(RescuePoints(), at)
 	clock := time.Now
-	if rescue { // left over from an earlier child
+	if rescue { // the lease of the earlier child must have expired
 		clock = func() time.Time { return time.Now().Add(time.Minute) }
 	}
 	store, err := openStore(ctx, path, clock)
@@ -73,8 +73,8 @@ func child(path string, at Point, class connector.Class) {
 	os.Exit(3)
 }
 
-// fileLedger is a target outside the process: a file with one line per call,
-// and the effect that the class gives it.
+// fileLedger is a target outside the process: a file with one line per call. A line has the idempotency key,
+// and what the class makes of the call: effect, again or refused.
 type fileLedger struct {
 	path  string
 	class connector.Class

@@ -49,7 +49,8 @@ func (j *job) release(ctx context.Context, code, detail string, cause error) (st
 	return outcomeReleased, err
 }
 
-// putBack puts the push back without an attempt. The waits vary, so that waiting pushes return one after another.
+// putBack puts the push back without an attempt. The claim does not count either: see poison. The waits vary, so
+// that waiting pushes return one after another.
 func (j *job) putBack(ctx context.Context, wait time.Duration, code, detail string) (string, error) {
 	wait += time.Duration(float64(wait) * j.random() / 5)
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {

@@ -56,7 +56,7 @@ func (d Outside) Lease(
 	return out, nil
 }
 
-// outsideJob returns a job under another holder's lease.
+// outsideJob returns a job under the lease of an external worker.
 func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Time, lease time.Duration) *job {
 	own := &Dispatcher{
 		store: d.store, targets: d.targets, authority: d.authority, owner: owner, committed: d.committed, log: d.log,
@@ -215,8 +215,8 @@ func (d Outside) settle(
 			return
 		}
 		settled = settle(s)
-		// Keep the last holder: if the answer is lost, only this holder may ask
-		// for the outcome again.
+		// Keep the owner: if the answer to this report is lost, the worker reports
+		// again, and alreadyReported must recognize it.
 		s.push.LeaseOwner = j.owner
 		s.do(func() error { return s.tx.UpdatePush(s.push, s.push.Status, s.push.Generation) })
 		out = s.push

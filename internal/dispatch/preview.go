@@ -37,7 +37,7 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	return r.boundPreview(out), nil
 }
 
-// previews is false for a connector that panics.
+// previews returns the connector's Previews, and false if that panics.
 func previews(c connector.Previewer, call connector.Call) (previews bool) {
 	var failure *connector.Error
 	defer recoverTo(&failure)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -11,8 +12,8 @@ import (
 // is stored, logged, traced or shown. Connectors need not remove secrets
 // themselves.
 
-// WithSecrets returns the same registry with a redactor that removes the
-// secrets from everything its connectors return; see [connector.Redactor].
+// WithSecrets returns a new registry with the same targets, and with a redactor that removes the
+// secrets from everything their connectors return; see [connector.Redactor].
 func (r *Registry) WithSecrets(secrets []string) *Registry {
 	out := &Registry{}
 	out.state.Store(&registered{targets: r.snapshot().targets, redactor: connector.NewRedactor(secrets)})
@@ -29,29 +30,30 @@ func (r *Registry) RedactJSON(j gatehouse.JSON) gatehouse.JSON { return r.redact
 // is dropped, and the receipt says so: without the secret it would be another
 // change.
 func (r *Registry) redactResult(res connector.Result) connector.Result {
-	if r.redactor() == nil {
-		return res
-	}
-	res.ExternalID = r.redactor().Text(res.ExternalID)
-	res.RequestMetadata = r.redactor().JSON(res.RequestMetadata)
-	res.ResponseMetadata = r.redactor().JSON(res.ResponseMetadata)
 	if res.Reversal != nil && r.holdsSecret(res.Reversal) {
 		res.Reversal = nil
 		res.ResponseMetadata = withMetadata(res.ResponseMetadata, gatehouse.Member{
 			Name: "reversal_left_out", Value: gatehouse.StringJSON("it holds a secret of this server"),
 		})
 	}
+	if r.redactor() == nil {
+		return res
+	}
+	res.ExternalID = r.redactor().Text(res.ExternalID)
+	res.RequestMetadata = r.redactor().JSON(res.RequestMetadata)
+	res.ResponseMetadata = r.redactor().JSON(res.ResponseMetadata)
 	return res
 }
 
-// holdsSecret reports whether a reversal contains a secret anywhere.
+// holdsSecret reports whether a reversal contains a secret anywhere, or had one that its connector has redacted.
 func (r *Registry) holdsSecret(v *gatehouse.Reversal) bool {
 	t := v.Target
-	return r.redactor().Finds(v.Operation, t.EntityType, t.EntityRef, t.Version) || r.redactor().Finds(t.EntityRefs...) ||
+	return strings.Contains(string(gatehouse.MustJSON(v)), connector.Redacted) ||
+		r.redactor().Finds(v.Operation, t.EntityType, t.EntityRef, t.Version) || r.redactor().Finds(t.EntityRefs...) ||
 		r.redactor().FindsJSON(v.CurrentState) || r.redactor().FindsJSON(v.ProposedChange)
 }
 
-// withMetadata adds a member to a receipt's metadata.
+// withMetadata sets a member of a receipt's metadata.
 func withMetadata(metadata gatehouse.JSON, m gatehouse.Member) gatehouse.JSON {
 	members, err := metadata.Fields()
 	if err != nil && metadata != "" {

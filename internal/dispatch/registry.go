@@ -21,8 +21,8 @@ type Target struct {
 	// Tenants lists the tenants that may use the connector. Empty means only
 	// the default tenant, AllTenants means every tenant.
 	Tenants []string
-	// Unready, if not nil, is the reason why the target must not be called, for example a missing secret. The
-	// pushes then wait, as they do when the target does not answer. Connector may then be nil.
+	// Unready, if not nil, is the reason why the target must not be called, for example a missing secret. Then
+	// an attempt of a push fails without a call, and is retried. Connector may then be nil.
 	Unready error
 	// Stored says that the connector is configured in the store.
 	Stored bool
@@ -190,7 +190,7 @@ func knownNames(names string) string {
 
 // Describe returns the connector's fingerprint, the lowest risk level that the connector allows for the proposal,
 // and how long the target keeps idempotency keys (0 means forever). The error has code invalid if the tenant has
-// no such connector or operation.
+// no such connector or operation, and busy if the connector cannot be used now.
 func (r *Registry) Describe(
 	tenant string, p *gatehouse.Proposal,
 ) (fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error) {

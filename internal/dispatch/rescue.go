@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 )
 
 // rescueBatch bounds the expired leases of one round.
@@ -16,20 +17,26 @@ const rescueBatch = 100
 // the package comment, and returns their number.
 func (d *Dispatcher) Rescue(ctx context.Context) (freed int, err error) {
 	var expired []*gatehouse.Push
+	var now time.Time
 	if err := d.store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-		expired, err = q.ExpiredLeases(rescueBatch)
+		now = q.Now()
+		expired, err = q.ExpiredLeases(rescueBatch + d.asideRescues.Size())
 		return err
 	}); err != nil {
 		return 0, err
 	}
-	for _, p := range expired {
-		// One row that cannot be moved must not block the others.
-		switch e := d.rescue(ctx, p); {
-		case e == nil:
-			freed++
-		case !errors.Is(e, errLost):
-			err = errors.Join(err, e)
+	id := func(p *gatehouse.Push) string { return p.ID }
+	for _, p := range aside.Due(&d.asideRescues, expired, id, rescueBatch, now) {
+		e := d.rescue(ctx, p)
+		if errors.Is(e, errLost) {
+			continue
 		}
+		// A push that cannot be moved is set aside, so that it blocks no others.
+		d.asideRescues.Note(p.ID, e, now)
+		if e == nil {
+			freed++
+		}
+		err = errors.Join(err, e)
 	}
 	return freed, err
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// intentTries bounds how often the intent's transaction is retried immediately,
-// for instance after a policy change in between.
+// intentTries is how often the intent's transaction is tried before the push is put
+// back. A change of the policy, for instance, makes another try necessary.
 const intentTries = 5
 
 // intend makes the last checks and records the intent. It returns the call to
@@ -122,7 +122,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 	var failure *connector.Error
 	start := j.now()
 	switch gone := j.targets.unready(j.push.Tenant, j.push.Connector); {
-	case gone != nil: // since the checks
+	case gone != nil: // the target has become unready since the checks
 		failure = gone
 	case start.Before(j.until):
 		callCtx, cancel := context.WithDeadline(ctx, j.until)
@@ -180,7 +180,8 @@ func callOutcome(failure *connector.Error) string {
 }
 
 // finalReadBack reads back before a push becomes unknown: the target may know the
-// outcome. For class C, a person must judge an absent effect, because a replay
+// outcome. It returns the receipt of the effect, or the verdict if there is none.
+// For class C, a person must judge an absent effect, because a replay
 // would be a second call.
 func (j *job) finalReadBack(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous

@@ -31,7 +31,7 @@ type step struct {
 	}
 }
 
-// queryOf opens a push with its action alone.
+// queryOf returns the query that opens a push and its action, and reads nothing else.
 func queryOf(p *gatehouse.Push) gatehouse.PushQuery {
 	return gatehouse.PushQuery{ActionID: p.ActionID, PushID: p.ID}
 }
@@ -171,7 +171,8 @@ func (s *step) retry(next time.Time, code, detail string) {
 // applied settles push and action with the receipt that proves the effect.
 func (s *step) applied(r *gatehouse.Receipt) {
 	s.throughSent()
-	// Keep the usual lock order: an action without an approval is locked by its own row.
+	// Keep the order of locks. LockAction comes before LockPush, and locks the approval's row, which
+	// is not written here; without an approval, it locks the action's row, which therefore goes first.
 	hasApproval := s.action.Approval != nil
 	if hasApproval {
 		s.movePush(gatehouse.PushApplied)
@@ -185,9 +186,9 @@ func (s *step) applied(r *gatehouse.Receipt) {
 	s.do(func() error { return gate.Applied(s.tx, s.action, r, s.actor) })
 }
 
-// end closes the push without success. When proven, it is failed and the
-// ceilings are released; otherwise it is unknown. says is the target's own
-// text, "" for none.
+// end closes the push without success: as failed, with the ceilings released, if every
+// attempt is proven to be without effect; otherwise as unknown. says is the target's
+// own text, "" for none.
 func (s *step) end(proven bool, code, detail, says string, more ...gatehouse.Member) {
 	detail = clip(detail)
 	s.push.ErrorCode, s.push.LastError, s.push.TargetSays = code, detail, clipTo(says, gatehouse.MaxTargetSays)

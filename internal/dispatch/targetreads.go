@@ -11,8 +11,8 @@ import (
 
 // The reads of a target outside of a push: for a decision, for a page, and for an unknown outcome.
 
-// begin checks a read outside of a push as call does, and takes a slot for it. done releases the
-// slot.
+// begin takes a slot for a read outside of a push, unless the target must not be called. done
+// releases the slot.
 func (r *Registry) begin(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
 	if failure := r.beginCall(tenant, name); failure != nil {
 		return nil, failure
@@ -70,7 +70,7 @@ func (r *Registry) Checks(a *gatehouse.Action) bool {
 	return ok
 }
 
-// ChecksAny reports whether any connector can ask its target.
+// ChecksAny reports whether any connector is a [connector.Checker].
 func (r *Registry) ChecksAny() bool {
 	for _, t := range r.snapshot().targets {
 		if _, ok := t.Connector.(connector.Checker); ok {
@@ -134,7 +134,7 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 // is unknown. The receipt has no id yet; its outcome is applied or not_sent. It
 // is nil when nothing is proven. For class C an absence proves nothing either:
 // a person decides, because a replay would be a second call. An error is a
-// *connector.Error or has code invalid.
+// *connector.Error, or has code invalid or busy.
 func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts int) (*gatehouse.Receipt, error) {
 	c, op, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {

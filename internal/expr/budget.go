@@ -16,8 +16,8 @@ import (
 const interruptEvery = 64
 
 // Budget limits the total cost of several expressions of one language to that
-// of a single expression. They end with its context. A Budget must be used by
-// one goroutine only.
+// of a single expression. When its context ends, so does an evaluation. A Budget
+// must be used by one goroutine only.
 type Budget struct {
 	ctx     context.Context
 	tracker *cost.Tracker

@@ -33,8 +33,8 @@ func (e *Expression) Tree() ast.Expr { return e.tree.Expr() }
 // Type returns the type that the check found.
 func (e *Expression) Type() *cel.Type { return e.tree.GetType(e.tree.Expr().ID()) }
 
-// Eval evaluates the expression. When the value is not a proper value, the
-// error is not nil.
+// Eval evaluates the expression. A CEL error or unknown value is returned as an
+// error.
 func (e *Expression) Eval(a cel.Activation) (ref.Val, error) {
 	v, _, err := e.EvalCost(a)
 	return v, err

@@ -2,8 +2,9 @@
 // and workflow templates. A package that uses it adds its own facts and
 // functions and gets compiled expressions with a bounded cost.
 //
-// Two properties of CEL are removed by rewriting an expression between check
-// and planning: && and || no longer absorb an error in a term that was
-// evaluated, and no number is ever a float; see rewriter. JSON passes through
-// with its exact text; see [ToValue] and [ToJSON].
+// It removes two properties of CEL: && and || no longer absorb an error in a
+// term that was evaluated, and no number is ever a float. For this, it rewrites
+// an expression twice: before it is checked, and again before a second check;
+// see rewriter. JSON passes through with its exact text; see [ToValue] and
+// [ToJSON].
 package expr

@@ -75,7 +75,7 @@ type Language struct {
 	checking sync.Mutex
 	roots    map[string][]string
 	options  []cel.ProgramOption
-	// tracker counts the cost of evaluations within a budget, up to cost.
+	// tracker is the unused cost tracker that each [Budget] clones. Its limit is cost.
 	tracker *cost.Tracker
 	cost    uint64
 }

@@ -105,7 +105,7 @@ func TestToJSONLimit(t *testing.T) {
 }
 
 // TestCompile checks the parts of a language: optional facts, its own
-// functions, its own check, and a limit.
+// functions, and a cost limit.
 func TestCompile(t *testing.T) {
 	t.Parallel()
 	l, err := expr.New(expr.Config{

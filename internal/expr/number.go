@@ -18,11 +18,11 @@ import (
 // grow one without limit.
 const maxDigits = 5000
 
-// NumberType is the CEL type of every number that comes from a proposal.
+// NumberType is the CEL type of every number that comes from JSON.
 var NumberType = types.NewObjectType("decimal",
 	traits.ComparerType|traits.AdderType|traits.SubtractorType|traits.MultiplierType|traits.NegatorType)
 
-// Number is an exact decimal as a CEL value. Policy conditions never see a
+// Number is an exact decimal as a CEL value. Expressions never see a
 // float: JSON numbers, dec("…") and literals with a fraction are all Numbers,
 // and mix with CEL's integers.
 type Number gatehouse.Decimal

@@ -33,7 +33,7 @@ func ToValue(j gatehouse.JSON) ref.Val {
 	case '"':
 		s, ok := j.Text()
 		if !ok {
-			return types.NewErr("a string does not read")
+			return types.NewErr("a string cannot be read")
 		}
 		return types.String(s)
 	case 't':
@@ -50,8 +50,8 @@ func ToValue(j gatehouse.JSON) ref.Val {
 	return Number(n)
 }
 
-// list is a JSON array as a CEL list. It keeps its text, to compute the cost of
-// comparisons.
+// list is a JSON array as a CEL list. It keeps its text for ToJSON, and to compute
+// the cost of comparisons.
 type list struct {
 	traits.Lister
 	text gatehouse.JSON

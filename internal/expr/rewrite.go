@@ -97,7 +97,7 @@ func (r *rewriter) decimal(e ast.Expr, value float64) {
 			return
 		}
 	}
-	r.fail(e, `this number does not read exactly; write it as dec("…")`)
+	r.fail(e, `this number cannot be read exactly; write it as dec("…")`)
 }
 
 // operators is the second pass, between the two checks.

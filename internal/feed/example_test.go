@@ -187,6 +187,6 @@ func TestDocumentedConfiguration(t *testing.T) {
 	want := feed.Config{URL: file.NATS.URL}.WithDefaults()
 	want.Credentials = file.NATS.Credentials
 	if diff := cmp.Diff(want, file.NATS); diff != "" {
-		t.Errorf("the documented defaults are others: %s", diff)
+		t.Errorf("the documented defaults differ from the code's: %s", diff)
 	}
 }

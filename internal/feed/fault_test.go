@@ -202,11 +202,11 @@ func answersLost(t *testing.T) bool {
 	f, _ := w.start(proxy.URL())
 	w.write(tenants[0], 5)
 	w.exact(js)
-	told := func(n uint64) {
+	published := func(n uint64) {
 		t.Helper()
 		eventually(t, func() bool { return f.Published() == n }, func() string { return fmt.Sprint(f.Published()) })
 	}
-	told(5)
+	published(5)
 	for i := range uint64(3) {
 		lost, known, events := proxy.Lost(), 5+50*i, 5+51*i
 		proxy.SwallowAnswers(true)
@@ -221,13 +221,13 @@ func answersLost(t *testing.T) bool {
 			}
 		}
 		if n := f.Published(); n != known {
-			t.Errorf("the feed counts %d events, and %d were reported", n, known)
+			t.Errorf("the feed counts %d published events, and %d were acknowledged", n, known)
 		}
 		proxy.SwallowAnswers(false)
 		proxy.Cut()
 		w.write(tenants[0], 1)
 		w.exact(js)
-		told(known + 50)
+		published(known + 50)
 	}
 	return true
 }

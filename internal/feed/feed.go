@@ -15,17 +15,18 @@ import (
 )
 
 const (
-	// poll is how long an entry waits when its hint was lost.
+	// poll is how long an entry waits at most when its hint was lost.
 	poll = 900 * time.Millisecond
 	// settle is the minimum pause after a hint: hints come when leaves are
 	// written, and the sequencer needs a moment to number them.
 	settle = 30 * time.Millisecond
-	// rest times the duration of a look at all logs is the pause after a hint,
-	// so that many tenants do not turn the looks into a load.
+	// rest is the ratio of the pause after a hint to the time that reading the
+	// sizes of all logs took, so that with many tenants these reads stay a small
+	// load. The pause is at most poll.
 	rest = 9
 	// standback is the minimum pause after another replica was first.
 	standback = time.Second
-	// remind is the number of consecutive failures after which another is
+	// remind is the number of consecutive failures of which only the first is
 	// logged.
 	remind = 60
 )
@@ -53,7 +54,8 @@ func (f *Feed) Published() uint64 { return f.published.Load() }
 // last looked, over all tenants: an upper bound before the first contact.
 func (f *Feed) Behind() int64 { return f.behind.Load() }
 
-// Run publishes until ctx ends: when woken, and at least every 900 ms. It
+// Run publishes until ctx ends: when woken, and at least every 900 ms. When
+// another replica was first, it pauses for one to two seconds instead. It
 // returns soon after ctx has ended, whatever the state of NATS. It logs the
 // beginning and the end of a failure.
 func (f *Feed) Run(ctx context.Context) {
@@ -90,8 +92,8 @@ func (f *Feed) Run(ctx context.Context) {
 	}
 }
 
-// await waits until it is woken, plus a moment, until the poll interval is
-// over, or until ctx ends. It returns wake, or nil once wake is closed.
+// await returns a moment after a wake signal, or when the poll interval is over
+// or ctx ends. The result is wake, or nil once wake is closed.
 func await(ctx context.Context, wake <-chan struct{}, moment time.Duration) <-chan struct{} {
 	t := time.NewTimer(poll)
 	defer t.Stop()

@@ -83,7 +83,7 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	}
 	w.write(tenants[0], 3)
 	f, stop := w.start(server.URL())
-	eventually(t, func() bool { return f.Behind() == 3 }, func() string { return "the feed does not see what waits" })
+	eventually(t, func() bool { return f.Behind() == 3 }, func() string { return "the waiting events are not counted" })
 	must(t, js.DeleteStream(t.Context(), streamName))
 	w.exact(js)
 	stop()
@@ -158,15 +158,15 @@ func TestSeveralFeeds(t *testing.T) {
 	for _, f := range feeds {
 		published += f.Published()
 	}
-	// A feed counts only what it knows that it has stored itself, not the
-	// acknowledgement of what another feed had stored.
+	// A feed counts only the events that it has certainly stored itself. It does not
+	// count an acknowledgement of an event that another feed has stored.
 	if published > 2560 {
 		t.Errorf("the feeds count %d events of 2560", published)
 	}
 }
 
-// TestLeaderGoes stops the feed that publishes; another takes over.
-func TestLeaderGoes(t *testing.T) {
+// TestAnotherFeedTakesOver stops the feed that publishes; another takes over.
+func TestAnotherFeedTakesOver(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
 	js := streams(t, server.URL())
@@ -231,8 +231,9 @@ func TestSecretsThatAreNotEncoded(t *testing.T) {
 	}
 }
 
-// TestConnectIsAtOnce connects without a server, and finds it when it comes.
-func TestConnectIsAtOnce(t *testing.T) {
+// TestConnectWithoutServer: Connect returns at once without a server, and the
+// connection is made when the server starts.
+func TestConnectWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := natstest.Prepare(t)
 	conn, err := feed.Connect(feed.Config{URL: server.URL()}, discard)
@@ -242,14 +243,14 @@ func TestConnectIsAtOnce(t *testing.T) {
 		t.Fatal("there is no server")
 	}
 	if err := conn.Publish("x", nil); err == nil {
-		t.Error("what is sent without a server is kept, and sent when it is old")
+		t.Error("a message that is published without a server is kept, to be sent late")
 	}
 	connected := conn.StatusChanged(nats.CONNECTED)
 	server.Up()
 	select {
 	case <-connected:
 	case <-time.After(patience):
-		t.Fatal("the server came and was not found")
+		t.Fatal("no connection after the server has started")
 	}
 }
 

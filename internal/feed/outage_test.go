@@ -11,27 +11,27 @@ import (
 func TestOutageLogsEachReasonOnce(t *testing.T) {
 	t.Parallel()
 	var o outage
-	told := 0
+	logged := 0
 	count := func(reason string) {
 		if o.news(errors.New(reason)) {
-			told++
+			logged++
 		}
 	}
 	for range 1000 {
 		count("refused")
 		count("no such host")
 	}
-	if told != 2 {
-		t.Errorf("two reasons were logged %d times", told)
+	if logged != 2 {
+		t.Errorf("two reasons were logged %d times", logged)
 	}
 	o.over()
-	if count("refused"); told != 3 {
+	if count("refused"); logged != 3 {
 		t.Error("the next outage is not logged")
 	}
 	for i := range 1000 {
 		count(fmt.Sprint("reason ", i))
 	}
-	if told > 20 {
-		t.Errorf("reasons that are never the same were logged %d times", told)
+	if logged > 20 {
+		t.Errorf("1000 different reasons were logged %d times", logged)
 	}
 }

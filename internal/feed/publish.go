@@ -174,8 +174,8 @@ func (p *publisher) publish(
 	if len(entries) == 0 {
 		return 0, pos.seq, nil
 	}
-	behind := jetstream.WithExpectLastSequenceForSubject(pos.seq, tenantSubject(p.config.Prefix, tenant)+">")
-	n, seq, err := p.deliver(ctx, tenant, pos.next, entries[:1], behind)
+	condition := jetstream.WithExpectLastSequenceForSubject(pos.seq, tenantSubject(p.config.Prefix, tenant)+">")
+	n, seq, err := p.deliver(ctx, tenant, pos.next, entries[:1], condition)
 	if err != nil || len(entries) == 1 {
 		return n, seq, err
 	}
@@ -192,9 +192,9 @@ func (p *publisher) publish(
 
 // deliver sends entries and waits for the acknowledgements.
 func (p *publisher) deliver(
-	ctx context.Context, tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
+	ctx context.Context, tenant string, next int64, entries []*gatehouse.Entry, condition jetstream.PublishOpt,
 ) (n int, seq uint64, failed error) {
-	sent, unsent := p.send(tenant, next, entries, behind)
+	sent, unsent := p.send(tenant, next, entries, condition)
 	// After a failure all later entries have failed too, or will, because their predecessor is
 	// missing. Waiting for them anyway keeps the bound on unacknowledged messages.
 	for _, future := range sent {
@@ -217,7 +217,7 @@ func (p *publisher) deliver(
 // send sends entries until one cannot be sent: the first on the caller's
 // condition, each further one on its predecessor.
 func (p *publisher) send(
-	tenant string, next int64, entries []*gatehouse.Entry, behind jetstream.PublishOpt,
+	tenant string, next int64, entries []*gatehouse.Entry, condition jetstream.PublishOpt,
 ) (sent []jetstream.PubAckFuture, err error) {
 	for i, e := range entries {
 		if e.Index != next+int64(i) {
@@ -228,12 +228,12 @@ func (p *publisher) send(
 			return sent, &tenantError{tenant, err}
 		}
 		id := m.Header.Get(jetstream.MsgIDHeader)
-		future, err := p.js.PublishMsgAsync(m, behind, jetstream.WithExpectStream(p.config.Stream),
+		future, err := p.js.PublishMsgAsync(m, condition, jetstream.WithExpectStream(p.config.Stream),
 			jetstream.WithRetryAttempts(0))
 		if err != nil {
 			return sent, classify(tenant, err)
 		}
-		sent, behind = append(sent, future), jetstream.WithExpectLastMsgID(id)
+		sent, condition = append(sent, future), jetstream.WithExpectLastMsgID(id)
 	}
 	return sent, nil
 }

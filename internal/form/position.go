@@ -8,7 +8,7 @@ import (
 
 // Locate returns the position in the file of a rune of a scalar's value. YAML folds lines,
 // removes indentation and decodes escapes, so the value is matched against the source: white
-// space matches white space, and any other rune matches the next equal one.
+// space in the value is skipped, and any other rune matches the next equal one.
 func (r *Reader) Locate(n *yaml.Node, offset int) (line, column int) {
 	line, column = n.Line, n.Column
 	switch {

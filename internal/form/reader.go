@@ -194,12 +194,10 @@ var (
 )
 
 // Plain reports whether an unquoted number is valid in JSON too, and so has the same value in YAML
-// and in JSON.
+// and in JSON. It is true for every node that is not an unquoted number.
 func Plain(n *yaml.Node) bool {
 	switch n.ShortTag() {
-	case "!!int":
-		return wholeForm.MatchString(n.Value)
-	case "!!float":
+	case "!!int", "!!float":
 		return decimalForm.MatchString(n.Value)
 	}
 	return true

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
@@ -35,6 +37,23 @@ func TestLoad(t *testing.T) {
 		}
 		if n != nil || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0].String(), want) {
 			t.Errorf("%q: %v, want %s", source, r.Problems, want)
+		}
+	}
+}
+
+// TestPlain: an unquoted number is plain if JSON gives it the same value.
+func TestPlain(t *testing.T) {
+	t.Parallel()
+	for source, want := range map[string]bool{
+		"5": true, "-5": true, "0": true, "-5.25": true, "1e3": true, "12345678901": true, "text": true, `"012"`: true,
+		"012": false, "+5": false, "0x1F": false, "0o17": false, ".5": false, ".inf": false,
+	} {
+		var doc yaml.Node
+		if err := yaml.Load([]byte(source), &doc); err != nil {
+			t.Fatal(source, err)
+		}
+		if got := form.Plain(doc.Content[0]); got != want {
+			t.Errorf("%s is plain: %v, want %v", source, got, want)
 		}
 	}
 }

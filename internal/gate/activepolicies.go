@@ -7,9 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// ActivePolicies returns the active policy of each tenant, by the tenant's id. It
-// leaves out tenants whose policy does not load, since nothing is allowed there. It
-// is for the process itself, and needs no caller.
+// ActivePolicies returns the active policy of each tenant, by the tenant's id; nil for a policy that does not load:
+// under it, nothing is allowed. For a tenant without a policy, it returns the configured policy, which EnsurePolicies
+// stores at the next start. It is for the process itself, and needs no caller.
 func (g *Gate) ActivePolicies(ctx context.Context) (map[string]*policy.Policy, error) {
 	out := make(map[string]*policy.Policy)
 	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
@@ -19,13 +19,14 @@ func (g *Gate) ActivePolicies(ctx context.Context) (map[string]*policy.Policy, e
 			return err
 		}
 		for _, t := range tenants {
-			p, _, _, err := g.activePolicy(q.In(t.ID), t.ID)
+			p, version, _, err := g.activePolicy(q.In(t.ID), t.ID)
+			if err == nil && version == 0 {
+				p, err = policy.Parse(g.config.PolicySource)
+			}
 			if err != nil {
 				return err
 			}
-			if p != nil {
-				out[t.ID] = p
-			}
+			out[t.ID] = p
 		}
 		return nil
 	})

@@ -83,7 +83,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	})
 }
 
-// firstOf fails unless the principal is the first of another tenant, and an
+// firstOf fails unless p is the first principal of the tenant, and an
 // administrator: from then on the tenant manages itself. Of several concurrent
 // calls only one succeeds.
 func firstOf(tx peopleWriter, tenant string, p *gatehouse.Principal) error {
@@ -156,8 +156,8 @@ func (g *Gate) ListPrincipals(
 }
 
 // UpdatePrincipal changes a principal's roles, its sponsor, or whether it is
-// disabled. The change takes effect at once: on the next request, and on votes of
-// undecided approvals.
+// disabled. The change takes effect at once: on the next request, and on the
+// votes for actions that have not been sent.
 func (g *Gate) UpdatePrincipal(
 	ctx context.Context, idOrName string, r gatehouse.PrincipalChange,
 ) (*gatehouse.Principal, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// answer shapes the ruling for decide.
+// answer returns the ruling as the answer of Decide.
 func (r *ruling) answer() (*gatehouse.Answer, error) {
 	a := r.action
 	if r.priorDecision {
@@ -66,8 +66,8 @@ func (r *ruling) shortAnswer() (*gatehouse.ShortAnswer, error) {
 	return out, nil
 }
 
-// notesStored returns false when a repeated vote came with notes that differ from
-// the stored ones; nil in all other cases.
+// notesStored returns false when the answer is replayed and the caller has no vote of
+// this kind with the request's notes; nil in all other cases.
 func (r *ruling) notesStored() *bool {
 	if !r.replayed || r.decision.Notes == "" {
 		return nil

@@ -25,8 +25,8 @@ const (
 type ArchiveMetrics interface {
 	// Archived counts archived actions.
 	Archived(n int)
-	// Behind reports by how much the oldest action that waits to be archived
-	// exceeds the retention; 0 when none waits.
+	// Behind reports by how much the oldest action of the last plan exceeds the
+	// retention; 0 when the plan is empty.
 	Behind(d time.Duration)
 }
 
@@ -36,8 +36,8 @@ type Archiver struct {
 	gate      *Gate
 	retention time.Duration
 	metrics   ArchiveMetrics
-	// planned holds the families to archive next, all of which ended before the time before.
-	// after is the cursor of the next scan.
+	// planned holds the families to archive next. The field before is the time by which all of
+	// them had ended, after is the cursor of the next scan.
 	planned []gatehouse.ActionFamily
 	before  time.Time
 	after   int64
@@ -53,8 +53,8 @@ func (g *Gate) NewArchiver(retention time.Duration, metrics ArchiveMetrics) (*Ar
 	return &Archiver{gate: g, retention: retention, metrics: metrics}, nil
 }
 
-// Step archives one batch, and rests. more is false at the end of a pass over the
-// store; the next call begins another pass.
+// Step archives one batch, and rests if more is true. more is false at the end of a
+// pass over the store; the next call begins another pass.
 func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
 	began := time.Now()
 	n, more, err = a.Batch(ctx)
@@ -67,7 +67,7 @@ func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
 	return n, more, err
 }
 
-// Batch is Step without the rest. A family whose archiving fails is skipped until
+// Batch is Step without the pause. A family whose archiving fails is skipped until
 // the next pass.
 func (a *Archiver) Batch(ctx context.Context) (n int, more bool, err error) {
 	if len(a.planned) == 0 {

@@ -56,7 +56,7 @@ func TestRetentionHasALeast(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	if _, err := w.gate.NewArchiver(gatehouse.MinRetention-1, nil); err == nil {
-		t.Error("an archiver with a retention of a day was accepted")
+		t.Error("an archiver with a retention below the minimum was accepted")
 	}
 }
 

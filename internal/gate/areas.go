@@ -35,18 +35,18 @@ type (
 		gatehouse.IdentityReader
 		gatehouse.IdentityWriter
 	}
-	// policyFacts has what a policy judges by.
+	// policyFacts reads the input of a policy's judgement.
 	policyFacts interface {
 		gatehouse.Clock
 		gatehouse.PolicyReader
 		gatehouse.IdentityReader
 	}
-	// voterFacts is policyFacts that locks voters.
+	// voterFacts is policyFacts, and also locks voters.
 	voterFacts interface {
 		policyFacts
 		gatehouse.IdentityWriter
 	}
-	// pushFacts has what pushes and their actions are shown by.
+	// pushFacts reads pushes and their actions.
 	pushFacts interface {
 		gatehouse.Clock
 		gatehouse.ActionReader

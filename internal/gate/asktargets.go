@@ -11,7 +11,7 @@ import (
 // maxReadBacks is the number of targets that are read back concurrently.
 const maxReadBacks = 8
 
-// readsBack is an optional ability of Targets: to look for the effect of an earlier call.
+// readsBack is an optional ability of Targets: it looks for the effect of an earlier call.
 type readsBack interface {
 	// ReadBack returns a receipt of outcome applied or not_sent; nil when
 	// nothing is proven.
@@ -84,7 +84,7 @@ func (g *Gate) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehou
 	return out, nil
 }
 
-// readBackPush reads back the outcome of one push. Only failures of the store are errors.
+// readBackPush reads back the outcome of one push. A failure of the target is a result, not an error.
 func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string) (gatehouse.AskResult, error) {
 	res := gatehouse.AskResult{PushID: id}
 	var p *gatehouse.Push
@@ -100,8 +100,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 		return res, usecase.NotFoundAs(err, "push", id)
 	}
 	if res.Outcome = p.Status; p.Status != gatehouse.PushUnknown {
-		res.Outcome, res.Detail = "", "not_unknown: the push is "+string(p.Status)
-		return res, nil
+		return notUnknown(id, p), nil
 	}
 	reader, ok := g.targets.(readsBack)
 	if !ok {
@@ -121,10 +120,18 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 		return res, nil
 	}
 	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {
-		res.Outcome = gatehouse.PushUnknown
+		res = gatehouse.AskResult{PushID: id, Outcome: gatehouse.PushUnknown}
 		locked, action, err := lockPush(tx, id)
-		if err != nil || locked.Status != gatehouse.PushUnknown {
+		if err != nil {
 			return err
+		}
+		if locked.Status != gatehouse.PushUnknown { // it was settled while the target was asked
+			res = notUnknown(id, locked)
+			return nil
+		}
+		if locked.Generation != p.Generation {
+			res.Detail = "the push was sent again while the target was asked: ask again"
+			return nil
 		}
 		status, err := settleUnknown(tx, c.Principal.ID, locked, action, *receipt)
 		res.Outcome = status
@@ -134,6 +141,11 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 		g.Hints.Notify(a.ID)
 	}
 	return res, usecase.NotFoundAs(err, "push", id)
+}
+
+// notUnknown is the result of a push that is not in the state unknown.
+func notUnknown(id string, p *gatehouse.Push) gatehouse.AskResult {
+	return gatehouse.AskResult{PushID: id, Detail: "not_unknown: the push is " + string(p.Status)}
 }
 
 // settleUnknown records the result of a read-back.

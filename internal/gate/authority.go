@@ -102,10 +102,11 @@ func sponsors(tx gatehouse.IdentityReader, a *gatehouse.Action, rights *gatehous
 	return exclude(find, p, "")
 }
 
-// Recheck reports whether an approved action may still be carried out. The active policy must
-// not deny it, nor ask for more people or a higher level than the approval did; the required
-// number of people must have approved it and still have the right to. Recheck runs in the transaction
-// that records the intent to call. Its error has code authority_revoked, or is [*unjudged].
+// Recheck fails with code authority_revoked if an approved action may no longer be carried out. The
+// active policy must not deny the action, and must require neither more people nor a confirmation
+// that the approval did not require; the required number of people must have approved it and still
+// have the right to. Recheck runs in the transaction that records the intent to call. If the policy
+// has to judge first, the error is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
 	if rights == nil {
 		version, err := tx.ActivePolicyVersion()

@@ -68,8 +68,8 @@ func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.Breake
 	return out, nil
 }
 
-// OpenBreakers lists the breakers of each tenant that are not closed, for the
-// operator of the server.
+// OpenBreakers lists, by tenant, the breakers that are not closed. It is for the
+// operator of the server, and needs no caller.
 func (g *Gate) OpenBreakers(ctx context.Context) (map[string][]gatehouse.BreakerState, error) {
 	out := make(map[string][]gatehouse.BreakerState)
 	err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {

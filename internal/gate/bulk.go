@@ -69,7 +69,7 @@ func (g *Gate) bulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gateh
 	})
 }
 
-// decideEach decides the items of a bulk decision, a few at a time.
+// decideEach decides the items of a bulk decision, up to bulkParallel at a time.
 func (g *Gate) decideEach(
 	ctx context.Context,
 	c *gatehouse.Caller,
@@ -100,7 +100,7 @@ func (g *Gate) decideEach(
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			// No caller of this goroutine could recover.
+			// Nothing else recovers a panic of this goroutine.
 			defer func() {
 				if p := recover(); p != nil {
 					g.Log.Error("panic in a bulk item", "action", item.ActionID, "panic", p, "stack",
@@ -138,7 +138,7 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	}
 	if err == nil && b.Decision == gatehouse.Approve && card.ClaimDiffers(a) {
 		res.Skipped = card.ExcludedClaim
-		res.Detail = "its proposer claims another amount than the change has: decide it by itself"
+		res.Detail = "its proposer claims another amount than the change has: decide it on its own"
 		return res
 	}
 	if err == nil {

@@ -91,8 +91,8 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 	return string(token), err
 }
 
-// WithdrawGone cancels a pending action whose proposer no longer waits. Any other
-// action stays as it is.
+// WithdrawGone cancels a pending action whose proposer no longer waits for its
+// callback. It does not change any other action.
 func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	moved := false
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {

@@ -36,9 +36,12 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 			return nil, err
 		}
 		code := "canceled"
+		rejected, _ := a.HeldRejection()
 		switch {
 		case a.Status == gatehouse.StatusCanceled:
 			code = "already_canceled"
+		case rejected != nil:
+			err = alreadyDecided(a)
 		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
 			if !own {
 				return nil, gatehouse.E(
@@ -67,7 +70,8 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 }
 
 // CancelForRun withdraws an action that is pending or in its hold, in the name of
-// its proposer: the run that proposed it does not wait for it any more.
+// its proposer: the run that proposed it does not wait for it any more. A held rejection takes
+// effect at once.
 func (g *Gate) CancelForRun(ctx context.Context, tenant, id string) error {
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		a, err := tx.LockAction(id)
@@ -79,7 +83,10 @@ func (g *Gate) CancelForRun(ctx context.Context, tenant, id string) error {
 			return err
 		}
 		c := &gatehouse.Caller{Principal: p}
+		rejected, _ := a.HeldRejection()
 		switch {
+		case rejected != nil:
+			return rejectHeld(tx, a, rejected)
 		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
 			return cancelPending(tx, c, a)
 		case a.Status == gatehouse.StatusApproved && a.Push != nil:
@@ -139,8 +146,8 @@ func withdrawPush(tx pushMover, a *gatehouse.Action) error {
 	return nil
 }
 
-// canceledBy names who canceled an action: before the decision its proposer, unless its workflow is
-// gone; in the hold, who the action's entries in the log name.
+// canceledBy returns the name of the principal that canceled an action: the proposer if it was
+// undecided, else the actor in the log. It returns "" if the server canceled it: see WithdrawGone.
 func canceledBy(tx gatehouse.ReadTx, a *gatehouse.Action, entries []*gatehouse.Entry) (name string, err error) {
 	switch {
 	case a.Status != gatehouse.StatusCanceled:

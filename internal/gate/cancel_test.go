@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -22,5 +23,24 @@ func TestCanceledBy(t *testing.T) {
 	got := [3]string{w.find(pending.ID).CanceledBy, answer.Action.CanceledBy, w.find(held.ID).CanceledBy}
 	if want := [3]string{"bot", "ben", "ben"}; got != want {
 		t.Errorf("canceled by %q, want %q", got, want)
+	}
+}
+
+// TestCancelAfterAHeldRejection: a cancel cannot replace a rejection, not even before its hold ends; a run that does not
+// wait any more lets the rejection take effect.
+func TestCancelAfterAHeldRejection(t *testing.T) {
+	t.Parallel()
+	w := newHoldingWorld(t, "")
+	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")
+	a := w.propose(bot, nil)
+	w.mustDecide(ana, a, holdRejection(a))
+	for name, who := range map[string]context.Context{"its proposer": bot, "an approver": ben} {
+		if _, err := w.gate.Cancel(who, a.ID); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
+			t.Errorf("%s cancels: %v", name, err)
+		}
+	}
+	must(t, w.gate.CancelForRun(t.Context(), a.Tenant, a.ID))
+	if got := w.find(a.ID); got.Status != gatehouse.StatusRejected || got.DecidedBy != "ana" || got.CanceledBy != "" {
+		t.Errorf("%s by %q, canceled by %q", got.Status, got.DecidedBy, got.CanceledBy)
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // ConnectorOperation identifies actions of the connector [PolicyConnector] that replace
-// the connectors in the store. Only [Gate.ProposeConnectors] and the reversal of such an
-// action propose them.
+// the connectors in the store. Only [Gate.ProposeConnectors], the reversal of such an
+// action, and [Gate.Undo] propose them.
 const ConnectorOperation = "configure"
 
 // noConnectors is the source of a version without connectors.
@@ -24,7 +24,8 @@ const noConnectors = "connectors: {}\n"
 var _ gatehouse.ConnectorService = (*Gate)(nil)
 
 // ProposeConnectors proposes to replace the connectors in the store: an L4 action that
-// shows the difference. The digest covers both texts and the version that it replaces.
+// shows the difference. The digest covers both texts and the number of the version that
+// is replaced.
 func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorProposal) (*gatehouse.Action, error) {
 	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
@@ -62,8 +63,8 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	return a, err
 }
 
-// CheckTestsConnectors fails for callers who may not propose connectors: nobody else has one tested that
-// is not stored.
+// CheckTestsConnectors fails unless the caller may test connectors that are not stored: only callers who may
+// propose connectors may test them.
 func (g *Gate) CheckTestsConnectors(ctx context.Context) error {
 	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
@@ -88,7 +89,7 @@ func runsServer(c *gatehouse.Caller) error {
 		gatehouse.DefaultTenant)
 }
 
-// checkConnectors refuses, with code invalid, a text that this server cannot build.
+// checkConnectors fails with code invalid if this server cannot build connectors from the text.
 func (g *Gate) checkConnectors(ctx context.Context, source string) error {
 	if g.config.CheckConnectors == nil {
 		return gatehouse.E(gatehouse.CodeUnsupported, "this server keeps no connectors in its store")
@@ -99,7 +100,7 @@ func (g *Gate) checkConnectors(ctx context.Context, source string) error {
 	return nil
 }
 
-// newestConnectors returns the newest version; version 0 without text for none.
+// newestConnectors returns the newest version; if there is none, version 0 without text.
 func (g *Gate) newestConnectors(ctx context.Context) (v *gatehouse.ConnectorVersion, err error) {
 	err = g.Store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) (err error) {
 		v, err = newestConnectors(tx)
@@ -118,8 +119,8 @@ func newestConnectors(tx gatehouse.ConnectorVersionReader) (*gatehouse.Connector
 
 // StoreConnectors stores the connectors of an approved action as the next version, once:
 // a repeated call for the same action returns the earlier result. from is the version
-// that it replaces; when another version is stored, the error has code target_changed,
-// and nothing changes.
+// that is replaced; when it is not the newest, the error has code target_changed, and
+// nothing changes.
 func (g *Gate) StoreConnectors(
 	ctx context.Context, actionID string, change gatehouse.JSON, from string,
 ) (version int, err error) {
@@ -220,7 +221,7 @@ func readsConnectors(c *gatehouse.Caller) error {
 	return runsServer(c)
 }
 
-// FindConnectors returns a version; 0 is the newest. Other tenants have none.
+// FindConnectors returns a version; 0 is the newest. Only the tenant default has versions.
 func (g *Gate) FindConnectors(ctx context.Context, version int) (v *gatehouse.ConnectorVersion, err error) {
 	err = g.View(ctx, "version of the connectors", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		if err := Require(c, gatehouse.RoleOperator, gatehouse.RoleAdmin); err != nil {

@@ -62,7 +62,7 @@ func TestConnectorVersions(t *testing.T) {
 	}
 	_, err = store(first, `{"source":"bad"}`)
 	wantCode(t, err, gatehouse.CodeInvalid)
-	for range 2 { // the second call returns the first one's result, even where the text is refused by now
+	for range 2 { // the second call returns the first one's result
 		if n, err := store(first, first.ProposedChange); err != nil || n != 1 {
 			t.Fatalf("version %d, %v", n, err)
 		}

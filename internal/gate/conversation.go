@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ func (g *Gate) mayComment(
 }
 
 // Assign makes a person the assignee of a pending action, and ends that person's snooze of it.
-// Only somebody who may decide the action can be assigned.
+// Only somebody who may decide the action can be assigned. The name "" removes the assignee.
 func (g *Gate) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
 	return g.changeConversation(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action) error {
 		if !c.Principal.Has(gatehouse.RoleAdmin) {
@@ -116,7 +117,7 @@ func (g *Gate) Assign(ctx context.Context, id string, r gatehouse.AssignRequest)
 	})
 }
 
-// assignee finds the person of a name or id; nil for "".
+// assignee finds the person with a name or id; nil for "".
 func (g *Gate) assignee(tx gatehouse.ReadTx, a *gatehouse.Action, name string) (*gatehouse.Assignee, error) {
 	if name = strings.TrimSpace(name); name == "" {
 		return nil, nil
@@ -144,8 +145,8 @@ func (g *Gate) assignee(tx gatehouse.ReadTx, a *gatehouse.Action, name string) (
 	return &gatehouse.Assignee{ID: p.ID, Name: p.Name}, nil
 }
 
-// changeConversation runs fn on a pending action that the caller may read, locked and with its
-// comments.
+// changeConversation locks a pending action that the caller may read, reads its comments, and
+// runs fn on it.
 func (g *Gate) changeConversation(
 	ctx context.Context, id string, fn func(gatehouse.Tx, *gatehouse.Caller, *gatehouse.Action) error,
 ) (*gatehouse.Action, error) {
@@ -219,7 +220,8 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 		if err != nil {
 			return err
 		}
-		if len(list) >= gatehouse.MaxSnoozes {
+		known := slices.ContainsFunc(list, func(s gatehouse.Snooze) bool { return s.ActionID == a.ID })
+		if len(list) >= gatehouse.MaxSnoozes && !known {
 			v.Add("/until", "you have the maximum number of snoozed items")
 		}
 		if err := v.Err(); err != nil {
@@ -242,7 +244,7 @@ func (g *Gate) Snoozes(ctx context.Context) (list []gatehouse.Snooze, err error)
 	return list, err
 }
 
-// readComments adds the comments to actions that have some.
+// readComments reads an action's comments. An archived action comes with its comments.
 func (g *Gate) readComments(ctx context.Context, a *gatehouse.Action) error {
 	if a.Approval == nil || a.Approval.Conversation.Comments == 0 || a.ArchivedAt != nil {
 		return nil

@@ -2,11 +2,14 @@ package gate_test
 
 import (
 	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // said writes a comment and returns the code of its refusal.
@@ -214,4 +217,37 @@ func TestSnooze(t *testing.T) {
 	}
 	w.clock.Advance(w.find(a.ID).Approval.End().Sub(w.clock.Now()) - 3*time.Hour)
 	w.wantCode("close to the deadline", hide(time.Hour), gatehouse.CodeInvalid)
+}
+
+// snoozeful is a store in which everyone has snoozed as many actions as one may, one of them the given.
+type snoozeful struct {
+	gatehouse.Store
+	one string
+}
+
+type snoozefulTx struct {
+	gatehouse.Tx
+	one string
+}
+
+func (s *snoozeful) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(snoozefulTx{tx, s.one}) })
+}
+
+func (t snoozefulTx) ListSnoozes(string) ([]gatehouse.Snooze, error) {
+	list := make([]gatehouse.Snooze, gatehouse.MaxSnoozes)
+	list[7].ActionID = t.one
+	return list, nil
+}
+
+// TestSnoozeIsMovedAtTheMaximum: at the maximum, a snooze gets another time, and no further action is snoozed.
+func TestSnoozeIsMovedAtTheMaximum(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot, ana := w.agent(), w.person("ana")
+	one, other := w.propose(bot, nil), w.propose(bot, nil)
+	g := gate.New(&snoozeful{w.store, one.ID}, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	until := w.clock.Now().Add(time.Hour)
+	wantCode(t, g.SnoozeAction(ana, one.ID, until), "")
+	wantCode(t, g.SnoozeAction(ana, other.ID, until), gatehouse.CodeInvalid)
 }

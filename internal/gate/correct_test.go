@@ -225,12 +225,22 @@ func TestGroupDeadLetters(t *testing.T) {
 	if len(slices.Compact(ids)) != 3 {
 		t.Errorf("the group has %q", ids)
 	}
+	locked.Limit = 2
+	first, err := w.gate.ListDeadLetters(oz, locked)
+	if err != nil || first.NextCursor == "" {
+		t.Fatalf("the first page ends with the cursor %q, %v", first.NextCursor, err)
+	}
 	done, err := w.gate.DiscardDeadLetters(oz, gatehouse.DiscardRequest{
 		DeadLetterSelection: gatehouse.DeadLetterSelection{Filter: &gatehouse.DeadLetterFilter{Group: groups.Items[0].Key}},
 		Reason:              "over",
 	})
 	if err != nil || done.Done != 3 || done.Skipped != 0 {
 		t.Fatalf("discarded %+v, %v", done, err)
+	}
+	// A client that follows cursors ends where the rest is settled meanwhile.
+	locked.Cursor = first.NextCursor
+	if page, err := w.gate.ListDeadLetters(oz, locked); err != nil || len(page.Items) > 0 || page.NextCursor != "" {
+		t.Errorf("%d dead letters, and the cursor %q, %v", len(page.Items), page.NextCursor, err)
 	}
 	if left, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{}); err != nil || left.Seen != 3 {
 		t.Errorf("left %+v, %v", left, err)

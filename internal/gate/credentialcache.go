@@ -13,11 +13,10 @@ import (
 // maxCached bounds the cache; a full cache is emptied.
 const maxCached = 4096
 
-// credentialCache maps keys to principals and principals to
-// edit tokens, so that a request need not query a remote store before its own
-// transaction. It has no authority: other processes change keys and people, so the
-// transaction that acts for a cached caller verifies it. Methods of a nil cache do
-// nothing.
+// credentialCache maps hashes of keys to principals, and principals to hashes of edit
+// tokens, so that a request need not query a remote store before its own transaction. It
+// has no authority: other processes change keys and people, so the transaction that acts
+// for a cached caller verifies the caller. All methods but find do nothing on a nil cache.
 type credentialCache struct {
 	mu     sync.Mutex
 	keys   map[[32]byte]gatehouse.Principal
@@ -72,9 +71,10 @@ func (m *credentialCache) find(key [32]byte) (p *gatehouse.Principal, token [32]
 	return &c, m.tokens[personKey{c.Tenant, c.ID}]
 }
 
-// CachedCaller returns the cached caller with these secrets, whom the use case verifies:
-// see [gatehouse.CachedCredential]. It returns nil when the key is not cached, when the
-// edit token is not the cached one, and when the store is local.
+// CachedCaller returns the cached caller with these secrets. The use case verifies the
+// caller: see [gatehouse.CachedCredential]. CachedCaller returns nil when the key is not
+// cached, when the edit token is not the cached one, when the principal was disabled, and
+// when the store is local.
 func (g *Gate) CachedCaller(key, editToken string) *gatehouse.Caller {
 	if g.credentials == nil || !strings.HasPrefix(key, keyPrefix) || len(key) > 256 || len(editToken) > 256 {
 		return nil

@@ -11,9 +11,6 @@ import (
 // deadLetterAct acts on one locked dead letter, and fills in the result.
 type deadLetterAct func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) error
 
-// errDryRun rolls back the transaction of a dry run.
-var errDryRun = errors.New("gate: dry run")
-
 func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Caller, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -90,11 +87,11 @@ func (g *Gate) oneDeadLetter(
 			return err
 		}
 		if dryRun {
-			return errDryRun
+			return errDry
 		}
 		return nil
 	})
-	if err == nil || errors.Is(err, errDryRun) {
+	if err == nil || errors.Is(err, errDry) {
 		return res
 	}
 	return g.skipped(ctx, id, err)

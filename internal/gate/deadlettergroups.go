@@ -53,7 +53,7 @@ func (g *Gate) GroupDeadLetters(
 }
 
 // walkDead calls fn for the dead letters that a filter selects, newest first, until
-// it returns false. It ignores the filter's limit.
+// fn returns false. It ignores the filter's limit.
 func walkDead(
 	tx gatehouse.PushReader, f gatehouse.DeadLetterFilter, readBy string, fn func(*gatehouse.Push) bool,
 ) error {

@@ -48,6 +48,9 @@ func (g *Gate) ListDeadLetters(
 				}
 			}
 			switch {
+			case len(page.Items) == 0: // those behind the cursor are settled meanwhile
+				out.NextCursor = ""
+				return nil
 			case taken == 0:
 				out.NextCursor = filter.Cursor
 				return nil

@@ -26,8 +26,8 @@ func (g *Gate) decide(ctx context.Context, id string, d gatehouse.Decision) (*ga
 	return decideAs(ctx, g, id, d, (*ruling).answer)
 }
 
-// Answer is the idempotent form of Decide. If the same decision has already been
-// taken, by any person who may take it, that is an answer and not a conflict.
+// Answer is the idempotent form of Decide. If people have already taken the same
+// decision, with or without the caller, Answer returns that decision, not a conflict.
 func (g *Gate) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	endpoint := endpointApprove
 	if d.Decision == gatehouse.Reject {
@@ -123,9 +123,9 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// readAhead reads the action and the policy before the transaction of an approval, which
-// then need not restart to have them prepared. It refuses nothing: the transaction reports
-// what cannot be read. It fails when the caller has changed, or when the context ends.
+// readAhead reads the action and the policy before the transaction of an approval, so that
+// the transaction need not run twice. It refuses nothing: the transaction reports what
+// cannot be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
 	_, expected := r.gate.prepared.Load(c.Principal.Tenant)
@@ -166,8 +166,8 @@ func (r *ruling) readAhead(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// refused reports whether the transaction will refuse an answer before it needs the target. It
-// judges by the action as it was read.
+// refused reports whether the transaction will refuse an answer before it needs the target, judged
+// by the action as it was read. It is also true for delegates, since it does not read delegations.
 func (r *ruling) refused(a *gatehouse.Action, now time.Time) bool {
 	ap, person := a.Approval, r.caller.Principal
 	return ap == nil || MayAnswer(ap, person, now) != nil || ap.VoteOf(person.Person) != nil ||

@@ -200,6 +200,8 @@ func TestReviewerWhoRevisesCannotApprove(t *testing.T) {
 	bot := w.agent()
 	editor := w.principal("eve", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
 	a := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "olga" })
+	_, err := w.gate.Revise(w.principal("pia", gatehouse.KindPerson, gatehouse.RoleProposer), a.ID, proposal(nil))
+	wantCode(t, err, gatehouse.CodeRoleRequired)
 	b, err := w.gate.Revise(editor, a.ID, proposal(func(p *gatehouse.Proposal) { p.ProposedChange = `{"price":"11.00"}` }))
 	must(t, err)
 	if b.Revision != 2 || b.Supersedes != a.ID || b.Digest == a.Digest {

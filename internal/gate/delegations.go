@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -131,7 +132,8 @@ func newDelegation(
 }
 
 func roomFor(tx gatehouse.DelegationReader, from string) error {
-	list, err := tx.ListDelegations(from, true, maxDelegationList)
+	// Without a limit, since the list also has the delegations to this person.
+	list, err := tx.ListDelegations(from, true, math.MaxInt32)
 	if err != nil {
 		return err
 	}
@@ -278,9 +280,9 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter who has already approved by the right of holder, as the
-// holder's person or as a delegate. It skips the votes of except, and returns "" if there is no
-// such voter. Each right counts once.
+// usedBy returns the name of the voter whose approval prevents another approval by the right of holder: the
+// holder's own person, or a delegate who used that right. It skips the votes of except, and returns
+// "" if there is no such voter. Each right counts once.
 func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
 		if v.Decision != gatehouse.Approve || v.Person == except.Person {
@@ -305,7 +307,8 @@ func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except 
 }
 
 // chooseDelegator sets the delegator by whose right the person votes: to approve, the first one
-// whose right is unused.
+// whose right is unused. It fails if an approval has no unused right: all delegators' are used or,
+// without delegators, a delegate has used the person's own.
 func (r *ruling) chooseDelegator(tx gatehouse.IdentityReader) error {
 	var used error
 	person := r.caller.Principal

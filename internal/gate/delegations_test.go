@@ -149,7 +149,7 @@ func TestExcludedPeopleAreNotDelegates(t *testing.T) {
 	mine := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "ben" })
 	w.wantCode("proposed for the delegate", w.code(ben, mine, gatehouse.Approve), gatehouse.CodeSelfApproval)
 	hers := w.propose(bot, func(p *gatehouse.Proposal) { p.OnBehalfOf = "ana" })
-	w.wantCode("proposed for who delegates", w.code(ben, hers, gatehouse.Approve), gatehouse.CodeRoleRequired)
+	w.wantCode("proposed for the delegator", w.code(ben, hers, gatehouse.Approve), gatehouse.CodeRoleRequired)
 }
 
 // TestNewSponsorsDoNotCountByDelegation: a vote by delegation does not count once the delegate, or the person the

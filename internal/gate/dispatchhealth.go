@@ -117,7 +117,7 @@ func (h *health) failed(x *gatehouse.ConnectorHealth, f gatehouse.PushFact, rece
 		x.LastWords = f.TargetSays
 	}
 	if f.ErrorCode == gatehouse.CodeBreakerOpen && x.Breaker.ErrorCode != "" {
-		x.LastErrorCode = x.Breaker.ErrorCode // LastError ends with it
+		x.LastErrorCode = x.Breaker.ErrorCode // the cause, which LastError names too
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// errDry rolls back the transaction of an edit's dry run.
+// errDry rolls back the transaction of a dry run.
 var errDry = errors.New("gate: a dry run stores nothing")
 
 // Edit replaces a pending action by a revision with an edited change. The proposer
@@ -138,7 +138,7 @@ func (g *Gate) editLineage(
 	from = lineage{
 		revision: old.Revision + 1, supersedes: old, editing: true, dry: e.DryRun, editedBy: me.Name,
 		edit:    &gatehouse.Edit{ByID: me.ID, Note: e.Note, Of: old.ID, Changes: []gatehouse.EditedField{}},
-		editors: union(old.Editors, []string{me.ID, me.Person}), about: aboutOf(old),
+		editors: union(old.Editors, []string{me.ID, me.Person}), title: old.Title, about: aboutOf(old),
 	}
 	if !from.corrects() {
 		err = g.Store.View(ctx, old.Tenant, func(tx gatehouse.ReadTx) error { return MayEdit(old, me, tx.Now()) })
@@ -175,8 +175,8 @@ func (g *Gate) editLineage(
 }
 
 // MayEdit returns the reason why a principal may not edit a pending action as its reviewer; nil when
-// it may: a reviewer needs the right to answer it. An earlier editor, though excluded from answering,
-// may edit again.
+// the principal may. A reviewer needs the right to answer the action, but an earlier editor may edit
+// again although excluded from answering.
 func MayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval
 	if excluded(a.Editors, p) {
@@ -223,8 +223,8 @@ func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	return r.rule(tx, a, gatehouse.Rights{PolicyVersion: a.Policy.Version})
 }
 
-// copyTargetMark copies the mark of a changed target to a revision made by an edit or an undo, which
-// do not read the target.
+// copyTargetMark copies the mark of a changed target to a revision made by an edit or an undo: such a
+// revision keeps the recorded version and state of the target.
 func copyTargetMark(tx gatehouse.ActionWriter, a *gatehouse.Action, from lineage) error {
 	if !from.editing && !from.undoing || from.supersedes.Approval == nil || from.supersedes.Approval.TargetChanged == nil {
 		return nil

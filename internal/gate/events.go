@@ -3,6 +3,7 @@ package gate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -54,7 +55,11 @@ func (g *Gate) readEvents(
 		if err != nil {
 			return err
 		}
-		looked = len(entries)
+		if looked = len(entries); looked == 0 {
+			if err := withinLog(tx, *f.After); err != nil {
+				return err
+			}
+		}
 		may := make(map[string]bool)
 		for _, e := range entries {
 			page.Last = e.Index
@@ -76,6 +81,17 @@ func (g *Gate) readEvents(
 		return nil
 	})
 	return page, looked, err
+}
+
+// withinLog refuses an index beyond the end of the log. After a restore from a backup, the log may end before the last
+// event that a reader has read: the reader would wait, and then miss the new events that get the same indexes.
+func withinLog(tx gatehouse.LogReader, index int64) error {
+	size, err := tx.LogSize()
+	if err != nil || index < size {
+		return err
+	}
+	return gatehouse.Violations{{Pointer: "/query/after", Detail: fmt.Sprintf(
+		"is beyond the end of the log, which has %d entries: was it restored from a backup?", size)}}.Err()
 }
 
 func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {

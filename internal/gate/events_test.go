@@ -3,6 +3,7 @@ package gate_test
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -36,6 +37,22 @@ func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []str
 			return types
 		}
 		f.After = &page.Last
+	}
+}
+
+// TestEventsBeyondTheLog: a reader whose index a restored store does not have is told so.
+func TestEventsBeyondTheLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	auditor := w.principal("aud", gatehouse.KindPerson, gatehouse.RoleAuditor)
+	w.number()
+	page, err := w.gate.ReadEvents(auditor, gatehouse.EventFilter{})
+	must(t, err)
+	for after, refused := range map[int64]bool{-1: false, page.Last: false, page.Last + 1: true, math.MaxInt64 - 1: true} {
+		_, err := w.gate.ReadEvents(auditor, gatehouse.EventFilter{After: &after})
+		if refused != (gatehouse.CodeOf(err) == gatehouse.CodeInvalid) || !refused && err != nil {
+			t.Errorf("after %d of %d: %v", after, page.Last, err)
+		}
 	}
 }
 

@@ -2,9 +2,12 @@ package gate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
@@ -22,11 +25,8 @@ const (
 func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 	began := time.Now()
 	for _, sweep := range []func(context.Context) (int, error){g.SweepTimely, g.SweepHeld, g.SweepExpired} {
-		n, err := sweep(ctx)
-		if err != nil {
-			return 0, err
-		}
-		most = max(most, n)
+		n, e := sweep(ctx)
+		most, err = max(most, n), errors.Join(err, e)
 	}
 	if most == sweepBatch {
 		select {
@@ -34,31 +34,67 @@ func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 		case <-time.After(min(sweepRest*time.Since(began), longestSweep)):
 		}
 	}
-	return most, nil
+	return most, err
 }
 
 // SweepExpired closes one batch of approvals past their expiry, and returns their
 // number. The predicate "now >= expires_at" is authoritative in every decision and
 // read; the sweeper only stores and announces the result.
 func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
-	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.ExpiredActions(sweepBatch) }
-	return g.sweepEach(ctx, due, expire)
+	return g.sweepEach(ctx, &g.asideExpired, gatehouse.Queues.ExpiredActions, expire)
 }
 
 // sweepEach calls settle with each action of a due batch, in one transaction, and returns
-// their number.
+// their number. When the transaction fails, each action gets its own; an action that fails
+// there is set aside, so that it blocks no others.
 func (g *Gate) sweepEach(
-	ctx context.Context, due func(gatehouse.Queues) ([]gatehouse.ActionRef, error),
+	ctx context.Context, failed *aside.Set[gatehouse.ActionRef],
+	due func(gatehouse.Queues, int) ([]gatehouse.ActionRef, error), settle func(gatehouse.Tx, *gatehouse.Action) error,
+) (swept int, err error) {
+	itself := func(ref gatehouse.ActionRef) gatehouse.ActionRef { return ref }
+	var batch []gatehouse.ActionRef
+	var now time.Time
+	err = g.sweepTogether(ctx, func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) {
+		batch, now = nil, q.Now()
+		list, err := due(q, sweepBatch+failed.Size())
+		batch = aside.Due(failed, list, itself, sweepBatch, now)
+		return batch, err
+	}, settle)
+	if err == nil || len(batch) == 0 {
+		for _, ref := range batch {
+			failed.Note(ref, nil, now)
+		}
+		return len(batch), err
+	}
+	err = nil
+	for _, ref := range batch {
+		e := g.sweepTogether(ctx, func(gatehouse.Queues) ([]gatehouse.ActionRef, error) {
+			return []gatehouse.ActionRef{ref}, nil
+		}, settle)
+		if ctx.Err() != nil {
+			return swept, errors.Join(err, e)
+		}
+		failed.Note(ref, e, now)
+		if e == nil {
+			swept++
+			continue
+		}
+		err = errors.Join(err, fmt.Errorf("the action %s of %s: %w", ref.ID, ref.Tenant, e))
+	}
+	return swept, err
+}
+
+// sweepTogether calls settle with each listed action, in one transaction.
+func (g *Gate) sweepTogether(
+	ctx context.Context, list func(gatehouse.Queues) ([]gatehouse.ActionRef, error),
 	settle func(gatehouse.Tx, *gatehouse.Action) error,
-) (int, error) {
+) error {
 	var swept []gatehouse.ActionRef
-	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
-		swept = swept[:0]
-		list, err := due(q)
-		if err != nil {
+	err := g.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		if swept, err = list(q); err != nil {
 			return err
 		}
-		for _, ref := range list {
+		for _, ref := range swept {
 			tx := q.In(ref.Tenant)
 			a, err := tx.LockAction(ref.ID)
 			if err != nil {
@@ -67,27 +103,24 @@ func (g *Gate) sweepEach(
 			if err := settle(tx, a); err != nil {
 				return err
 			}
-			swept = append(swept, ref)
 			failpoint.Here("sweep/moved")
 		}
 		return nil
 	})
-	if err != nil {
-		return 0, err
+	if err != nil || len(swept) == 0 {
+		return err
 	}
 	for _, ref := range swept {
 		failpoint.Here("sweep/committed")
 		g.Hints.Notify(ref.ID)
 	}
-	if len(swept) > 0 {
-		g.Hints.Notify(usecase.TopicAudit)
-	}
-	return len(swept), nil
+	g.Hints.Notify(usecase.TopicAudit)
+	return nil
 }
 
 // expire stores that nobody answered in time: the action expires or, if the policy says
-// so, is rejected. A decided action is not touched: the action is locked, and its moves
-// are guarded.
+// so, is rejected. If a rejection is held, it takes effect. A decided action is not
+// changed: the action is locked, and its moves are guarded.
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || a.Approval == nil || tx.Now().Before(a.Approval.End()) {
 		return nil

@@ -58,6 +58,9 @@ func TestNoLabelOpensAnything(t *testing.T) {
 					rt.Fatal(err)
 				}
 				atLeast(rt, a, w.targets.floor)
+				if a.Status != gatehouse.StatusDenied && explained.Hold != a.HoldFor {
+					rt.Fatalf("explained with a hold of %s, held for %s", explained.Hold, a.HoldFor)
+				}
 				if explained.Outcome != a.Policy.Outcome || explained.RiskLevel != a.RiskLevel {
 					rt.Fatalf("explained as %s at %s, judged as %s at %s", explained.Outcome, explained.RiskLevel, a.Policy.Outcome,
 						a.RiskLevel)

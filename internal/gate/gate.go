@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
@@ -19,7 +20,7 @@ import (
 type Targets interface {
 	// Describe returns the connector's fingerprint, the lowest risk level that the connector allows for the
 	// proposal, and how long the target keeps idempotency keys (0 means forever). The error has code invalid
-	// if the tenant has no such connector or operation.
+	// if the tenant has no such connector or operation, and busy if the connector cannot be used now.
 	Describe(tenant string, p *gatehouse.Proposal) (
 		fingerprint string, floor gatehouse.RiskLevel, retention time.Duration, err error)
 	// Declared returns the connector's declarations about a proposal's operation; nil if there are none.
@@ -34,7 +35,7 @@ type Targets interface {
 	// ChecksAny reports whether Check can read the target of any action at all.
 	ChecksAny() bool
 	// Check compares the target with the proposal. checked is false when the connector cannot read the
-	// target; err is set when the target did not answer.
+	// target; err is set when the read failed.
 	Check(ctx context.Context, a *gatehouse.Action) (
 		matches bool, expected, actual gatehouse.JSON, checked bool, err error)
 }
@@ -52,7 +53,7 @@ type Redactor interface {
 	RedactJSON(j gatehouse.JSON) gatehouse.JSON
 }
 
-// Drainer sends a tenant's due pushes at once.
+// Drainer sends due pushes of a tenant without waiting for the dispatcher's next poll.
 type Drainer interface {
 	Drain(ctx context.Context, tenant string, limit int) ([]gatehouse.DrainItem, error)
 	// Class returns the class of an operation, A, B or C. The class decides what may follow an ambiguous
@@ -93,8 +94,8 @@ type Config struct {
 	Channels []ChannelInfo
 	// Callbacks are the enabled types of callbacks.
 	Callbacks []CallbackInfo
-	// Master encrypts the keys that sign links, the keys of secrets, and task tokens, and signs checkpoints of
-	// the log; nil disables all four.
+	// Master encrypts the keys for links, web push and secrets, and task tokens. The keys that sign checkpoints
+	// of the log are derived from it. nil disables all of these.
 	Master *ring.Master
 	// LogOrigin names this installation in checkpoints, such as gate.example.com; localhost by default.
 	LogOrigin string
@@ -126,6 +127,8 @@ type Gate struct {
 	decisions   decisionTally
 	nonces      usedNonces
 	previews    *previews
+	// asideTimely, asideHeld and asideExpired hold the actions that failed in a sweep.
+	asideTimely, asideHeld, asideExpired aside.Set[gatehouse.ActionRef]
 }
 
 var (

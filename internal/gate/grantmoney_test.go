@@ -14,22 +14,27 @@ func TestGrantMoney(t *testing.T) {
 	g := w.grant(ana, func(n *gatehouse.NewGrant) { n.When, n.Count = "true", 100 })
 	claim := func(p *gatehouse.Proposal) { p.Magnitude = &gatehouse.Magnitude{Amount: "0", Currency: "EUR"} }
 	for what, text := range map[string]string{
-		"only the proposer's claim":         `{"value":5000}`,
-		"a text beside a number":            `{"amount":"EUR 5000","fee":0,"currency":"EUR"}`,
-		"a number that is too large":        `{"amount":1e1001,"fee":0,"currency":"EUR"}`,
-		"a value within an amount":          `{"amount":{"value":5000,"currency":"EUR"},"fee":0}`,
-		"amounts under a plural name":       `{"amounts":[5000],"fee":0,"currency":"EUR"}`,
-		"an amount in cents":                `{"amount_cents":5000,"fee":0,"currency":"EUR"}`,
-		"an amount in a currency":           `{"priceEUR":5000,"fee":0,"currency":"EUR"}`,
-		"a price of many":                   `{"lines":[{"price":1,"quantity":5000,"currency":"EUR"}]}`,
-		"many of a price":                   `{"unit_price":1,"currency":"EUR","line":{"qty":"5000"}}`,
-		"a currency that cannot be read":    `{"amount":10,"currency":{"id":"KWD"}}`,
-		"a currency in another letter case": `{"amount":10,"currency":"kwd"}`,
-		"a currency of another object":      `{"amount":10,"account":{"currency":"KWD"}}`,
-		"a currency under another name":     `{"amount":10,"currencyCode":"KWD"}`,
-		"a negative amount":                 `{"amount":-101,"currency":"EUR"}`,
-		"an exponent":                       `{"amount":1.01e2,"currency":"EUR"}`,
-		"amounts in a list":                 `{"amount":[60,60],"currency":"EUR"}`,
+		"only the proposer's claim":          `{"value":5000}`,
+		"a text beside a number":             `{"amount":"EUR 5000","fee":0,"currency":"EUR"}`,
+		"a number that is too large":         `{"amount":1e1001,"fee":0,"currency":"EUR"}`,
+		"a value within an amount":           `{"amount":{"value":5000,"currency":"EUR"},"fee":0}`,
+		"amounts under a plural name":        `{"amounts":[5000],"fee":0,"currency":"EUR"}`,
+		"an amount in cents":                 `{"amount_cents":5000,"fee":0,"currency":"EUR"}`,
+		"an amount in a currency":            `{"priceEUR":5000,"fee":0,"currency":"EUR"}`,
+		"a price of many":                    `{"lines":[{"price":1,"quantity":5000,"currency":"EUR"}]}`,
+		"many of a price":                    `{"unit_price":1,"currency":"EUR","line":{"qty":"5000"}}`,
+		"a currency that cannot be read":     `{"amount":10,"currency":{"id":"KWD"}}`,
+		"a currency in another letter case":  `{"amount":10,"currency":"kwd"}`,
+		"a currency of another object":       `{"amount":10,"account":{"currency":"KWD"}}`,
+		"a currency under another name":      `{"amount":10,"currencyCode":"KWD"}`,
+		"a second currency":                  `{"amount":10,"currency":"EUR","unit":"KWD"}`,
+		"a second currency in small letters": `{"amount":10,"currency":"EUR","unit":"kwd"}`,
+		"a currency between spaces":          `{"amount":10,"unit":" KWD "}`,
+		"an escaped currency":                `{"amount":10,"unit":"\u004bWD"}`,
+		"a currency in a list":               `{"amount":10,"currency":"EUR","units":["KWD"]}`,
+		"a negative amount":                  `{"amount":-101,"currency":"EUR"}`,
+		"an exponent":                        `{"amount":1.01e2,"currency":"EUR"}`,
+		"amounts in a list":                  `{"amount":[60,60],"currency":"EUR"}`,
 	} {
 		a := w.refund(bot, "", func(p *gatehouse.Proposal) { p.ProposedChange = gatehouse.JSON(text); claim(p) })
 		w.wantStatus(what, a, gatehouse.StatusPending)
@@ -70,8 +75,8 @@ func TestGrantOfDeclaredMoney(t *testing.T) {
 	}
 }
 
-// TestGrantOfLongAmount: no amount makes a grant unreadable, so that it cannot be
-// revoked.
+// TestGrantOfLongAmount: no amount makes a grant unreadable: a grant that cannot be read
+// could not be revoked.
 func TestGrantOfLongAmount(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := refunds(t, "")

@@ -72,7 +72,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 			{Pointer: "/for", Detail: "is more than the policy's " + gatehouse.Duration(active.GrantWindow()).String()},
 		}.Err()
 	}
-	if _, err := active.GrantCondition(n.When); err != nil {
+	if err := active.CheckGrantCondition(n.When); err != nil {
 		return nil, err
 	}
 	fingerprint, err := g.grantTarget(tenant, n)
@@ -83,9 +83,9 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	if err != nil {
 		return nil, unknown(err, "/agent", "no principal "+gatehouse.Quote(n.Agent))
 	}
-	if agent.Kind == gatehouse.KindPerson || !agent.Has(gatehouse.RoleProposer) {
+	if agent.Kind == gatehouse.KindPerson || agent.Disabled || !agent.Has(gatehouse.RoleProposer) {
 		return nil, gatehouse.Violations{
-			{Pointer: "/agent", Detail: "must be an agent or a service with the role proposer"},
+			{Pointer: "/agent", Detail: "must be an enabled agent or service with the role proposer"},
 		}.Err()
 	}
 
@@ -173,7 +173,7 @@ func (g *Gate) CanGrantLike(ctx context.Context, a *gatehouse.Action) (can bool,
 	return can, err
 }
 
-// ListGrants returns the tenant's grants, newest first.
+// ListGrants returns the newest 500 grants of the tenant, newest first.
 func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err error) {
 	err = g.View(ctx, "grant", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		if err := readsGrants(c); err != nil {

@@ -112,6 +112,10 @@ func TestGrantCovers(t *testing.T) {
 	asked("the condition does not hold", w.refund(bot, "50.01", nil))
 	asked("the condition cannot be read", w.refund(bot, "10", change(`{"total":10,"currency":"EUR"}`)))
 	asked("another currency", w.refund(bot, "10", change(`{"amount":10,"currency":"USD"}`)))
+	asked("another currency, of another name", w.refund(bot, "10", change(`{"amount":10,"ccy":"KWD"}`)))
+	asked("another currency before", w.refund(bot, "10", func(p *gatehouse.Proposal) {
+		p.ProposedChange, p.CurrentState = `{"amount":10}`, `{"amount":9,"unit":"kwd"}`
+	}))
 	asked("another agent", w.refund(other, "10", nil))
 	asked("another operation", w.refund(bot, "10", func(p *gatehouse.Proposal) { p.Operation = "update" }))
 	asked("another connector", w.refund(bot, "10", func(p *gatehouse.Proposal) { p.Connector = "till" }))
@@ -136,7 +140,7 @@ func TestGrantCovers(t *testing.T) {
 		t.Errorf("used %d, %v", got.Used, got.UsedAmounts)
 	}
 	// An amount without a currency counts in the grant's only currency.
-	w.wantStatus("40", w.refund(bot, "40", change(`{"amount":40}`)), gatehouse.StatusApproved)
+	w.wantStatus("40", w.refund(bot, "40", change(`{"amount":40,"sku":"ABC"}`)), gatehouse.StatusApproved)
 	w.wantStatus("50", w.refund(bot, "50", nil), gatehouse.StatusApproved)
 	asked("the amount is used up", w.refund(bot, "0.01", nil))
 }
@@ -320,6 +324,9 @@ func TestGrantRefused(t *testing.T) {
 	bare := *plain
 	bare.StepUp = false
 	refused("without the edit token", gatehouse.NewContext(t.Context(), &bare), gatehouse.CodeEditTokenRequired, nil)
+	w.principal("gone", gatehouse.KindAgent, gatehouse.RoleProposer)
+	_, err = w.gate.UpdatePrincipal(w.admin, "gone", gatehouse.PrincipalChange{Disabled: new(true)})
+	must(t, err)
 	for what, change := range map[string]func(*gatehouse.NewGrant){
 		"longer than the policy's": func(n *gatehouse.NewGrant) { n.For = gatehouse.Duration(5 * time.Hour) },
 		"longer than a day":        func(n *gatehouse.NewGrant) { n.For = gatehouse.Duration(25 * time.Hour) },
@@ -330,6 +337,7 @@ func TestGrantRefused(t *testing.T) {
 		"no currency":              func(n *gatehouse.NewGrant) { n.Amounts[0].Currency = "" },
 		"nobody":                   func(n *gatehouse.NewGrant) { n.Agent = "nobody" },
 		"a person":                 func(n *gatehouse.NewGrant) { n.Agent = "ana" },
+		"a disabled agent":         func(n *gatehouse.NewGrant) { n.Agent = "gone" },
 		"an unknown operation":     func(n *gatehouse.NewGrant) { n.Operation = "none" },
 		"a policy":                 func(n *gatehouse.NewGrant) { n.Connector = "gatehouse" },
 	} {

@@ -3,6 +3,10 @@ package gate
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"strings"
+
+	iso4217 "golang.org/x/text/currency"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
@@ -72,14 +76,15 @@ type covered struct {
 	moved []gatehouse.Magnitude
 }
 
-// moved is the money that an action may move, by currency, for a limit of these
-// amounts; false where it cannot be counted. The proposer claims the present
-// state, and a false claim could lower the sum: so new values count in full. The
-// claimed magnitude can only raise it. An amount without a currency counts in the
-// currency of a limit that has only one.
+// moved returns the money that an action may move, by currency, to compare with the
+// amounts of a limit; ok is false where the money cannot be counted. New values count
+// in full: a difference would depend on the present state, which the proposer claims.
+// The claimed magnitude can only raise a sum. An amount without a currency counts in
+// the limit's currency if the limit has only one and the payload names no other. A currency
+// that the payload names must be that of an amount: the target may read the amount in it.
 func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.Magnitude, ok bool) {
-	only := ""
-	if len(limit) == 1 {
+	only, named := "", currenciesNamed(a)
+	if len(limit) == 1 && len(named) <= 1 && (len(named) == 0 || named[limit[0].Currency]) {
 		only = limit[0].Currency
 	}
 	take := func(currency string, more func(before gatehouse.Decimal) gatehouse.Decimal) {
@@ -100,6 +105,12 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 	if !card.Countable(&bare) || len(limit) > 0 && len(list) == 0 {
 		return nil, false
 	}
+	for _, x := range list {
+		delete(named, x.Currency)
+	}
+	if len(limit) > 0 && len(named) > 0 {
+		return nil, false
+	}
 	if m := a.Magnitude; m != nil && m.Amount != "" {
 		take(m.Currency, func(before gatehouse.Decimal) gatehouse.Decimal {
 			if claim := m.Amount.Abs(); claim.Cmp(before) > 0 {
@@ -111,12 +122,42 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 	// Rounded up to millionths: a longer number could not be read back.
 	for i := range list {
 		micros, err := list[i].Amount.Micros()
-		if err != nil {
+		if err != nil || list[i].Currency == "" {
 			return nil, false
 		}
 		list[i].Amount = gatehouse.DecimalFromMicros(micros)
 	}
 	return list, true
+}
+
+// currenciesNamed returns the codes of currencies that are values anywhere in an action's payload: the field of a
+// currency may have a name that does not indicate one.
+func currenciesNamed(a *gatehouse.Action) map[string]bool {
+	found := map[string]bool{}
+	for _, payload := range []gatehouse.JSON{a.ProposedChange, a.CurrentState} {
+		var value any
+		if json.Unmarshal([]byte(payload), &value) == nil { // a payload may be ""
+			addCurrencies(found, value)
+		}
+	}
+	return found
+}
+
+func addCurrencies(found map[string]bool, value any) {
+	switch v := value.(type) {
+	case string:
+		if unit, err := iso4217.ParseISO(strings.TrimSpace(v)); err == nil {
+			found[unit.String()] = true
+		}
+	case []any:
+		for _, element := range v {
+			addCurrencies(found, element)
+		}
+	case map[string]any:
+		for _, member := range v {
+			addCurrencies(found, member)
+		}
+	}
 }
 
 // useGrants approves a pending action by the first grant or mandate that covers it, in

@@ -22,15 +22,15 @@ func TestGrantable(t *testing.T) {
 		from   lineage
 		want   bool
 	}{
-		"a proposal":                  {plain, lineage{}, true},
-		"of a run":                    {plain, lineage{starter: &gatehouse.Principal{}}, false},
-		"a revision":                  {plain, lineage{supersedes: other}, false},
-		"a reversal":                  {plain, lineage{reverses: other}, false},
-		"rebased or edited":           {plain, lineage{author: &gatehouse.Principal{}}, false},
-		"of a step that asks people":  {plain, lineage{required: 1}, false},
-		"a policy":                    {plain, lineage{own: true}, false},
-		"a bulk operation":            {several, lineage{}, false},
-		"the question of an ask step": {question, lineage{}, false},
+		"a proposal":                       {plain, lineage{}, true},
+		"of a run":                         {plain, lineage{starter: &gatehouse.Principal{}}, false},
+		"a revision":                       {plain, lineage{supersedes: other}, false},
+		"a reversal":                       {plain, lineage{reverses: other}, false},
+		"rebased or edited":                {plain, lineage{author: &gatehouse.Principal{}}, false},
+		"of a step that asks people":       {plain, lineage{required: 1}, false},
+		"a policy":                         {plain, lineage{own: true}, false},
+		"a bulk operation":                 {several, lineage{}, false},
+		"the question of an approval step": {question, lineage{}, false},
 	} {
 		if got := grantable(&c.action, &c.from); got != c.want {
 			t.Errorf("%s: %v", what, got)

@@ -71,8 +71,8 @@ func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token
 }
 
 // Bootstrap makes the tenant default with its policy and its administrator, and
-// returns the administrator's secrets, which are shown only here. On a store that
-// already has an administrator it fails with already_exists.
+// returns the administrator's secrets, which are shown only here. If the tenant
+// already has a principal, it fails with already_exists.
 func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 	key, keyHash := newSecret(keyPrefix)
 	edit, editHash := newSecret(editPrefix)

@@ -116,6 +116,10 @@ func (t *tally) add(f gatehouse.ActionFact) {
 	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded:
 		return
 	case gatehouse.StatusRejected:
+		if !person { // by the policy, when nobody had answered in time
+			t.Expired++
+			return
+		}
 		t.Rejected++
 	default:
 		if !person {

@@ -18,7 +18,7 @@ import (
 var _ gatehouse.MandateService = (*Gate)(nil)
 
 // MandateOperation identifies actions of the connector [PolicyConnector] that ask for a
-// mandate. Only [Gate.ProposeMandate] proposes such actions.
+// mandate. Only [Gate.ProposeMandate] and [Gate.Undo] propose such actions.
 const MandateOperation = "approve_plan"
 
 // ProposeMandate proposes a plan of the caller. The digest covers its terms; the goal is
@@ -76,7 +76,7 @@ func (g *Gate) fitsPolicy(tenant string, active *policy.Policy, p *gatehouse.Pla
 	}
 	for i := range t.Steps {
 		s, at := &t.Steps[i], fmt.Sprintf("/steps/%d", i)
-		if _, err := active.GrantCondition(s.When); err != nil {
+		if err := active.CheckGrantCondition(s.When); err != nil {
 			v.Add(at+"/when", "%s", detailOf(err))
 		}
 		fingerprint, err := g.describeStep(tenant, &s.Cover, t.MaxLevel)
@@ -197,7 +197,8 @@ func (g *Gate) MandatesUpTo(ctx context.Context) (level gatehouse.RiskLevel, err
 	return level, err
 }
 
-// ListMandates returns the tenant's mandates, newest first.
+// ListMandates returns the newest 500 mandates of the tenant, newest first; an agent gets
+// its own.
 func (g *Gate) ListMandates(ctx context.Context) (list []*gatehouse.Mandate, err error) {
 	err = g.View(ctx, "mandate", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		f := gatehouse.MandateFilter{Limit: maxGrantList}
@@ -280,7 +281,7 @@ func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate
 		if m.EndedAt != nil || m.PausedAt == nil {
 			return nil
 		}
-		// Locked by changeMandate.
+		// changeMandate has locked this row.
 		people, err := tx.PrincipalsForShare([]string{c.Principal.ID})
 		if err != nil {
 			return err

@@ -32,8 +32,8 @@ func authorAcross(c *gatehouse.Caller, q gatehouse.Queues) author {
 	return a
 }
 
-// initAuthor is the server itself, setting up a new tenant, which has nobody to
-// notify yet.
+// initAuthor is the server itself: it sets up new tenants, which have nobody to
+// notify yet, and makes missing keys and reviews, which need no notice.
 const initAuthor = "init"
 
 // change is one change of rights or rules: its log entry and the text of its
@@ -93,7 +93,7 @@ func recordChange(tx changeRecorder, by author, c change) error {
 	}
 
 	home := by.across.In(from)
-	defer by.across.In(c.tenant)
+	defer by.across.In(c.tenant) // back to the tenant of the change
 	if err := home.AppendLeaf(there); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func joinWords[T ~string](words []T) string {
 }
 
 // ListNotices returns the changes of rights and rules since the caller was created,
-// newest first, without those that the caller has dismissed.
+// newest first. It leaves out those that the caller has dismissed, unless f.All is set.
 func (g *Gate) ListNotices(
 	ctx context.Context, f gatehouse.NoticeFilter,
 ) (page gatehouse.Page[*gatehouse.Notice], err error) {

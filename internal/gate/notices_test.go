@@ -60,10 +60,10 @@ func TestChangingRightsLeavesANotice(t *testing.T) {
 	if got := w.notices(w.admin, gatehouse.NoticeFilter{}); len(got) != len(mine) {
 		t.Errorf("the actor sees %d of %d after another has dismissed one", len(got), len(mine))
 	}
-	ana := w.as(w.credentials("carl", gatehouse.RoleApprover))
-	_, err := w.gate.ListNotices(ana, gatehouse.NoticeFilter{})
+	carl := w.as(w.credentials("carl", gatehouse.RoleApprover))
+	_, err := w.gate.ListNotices(carl, gatehouse.NoticeFilter{})
 	wantCode(t, err, gatehouse.CodeRoleRequired)
-	_, err = w.gate.DismissNotices(ana, []string{mine[0].ID})
+	_, err = w.gate.DismissNotices(carl, []string{mine[0].ID})
 	wantCode(t, err, gatehouse.CodeRoleRequired)
 }
 
@@ -223,9 +223,9 @@ func TestApproverDelay(t *testing.T) {
 	}
 	set(gatehouse.RoleViewer)
 	set(gatehouse.RoleApprover)
-	ana := w.person("carl")
+	carl := w.person("carl")
 	w.clock.Advance(time.Hour)
-	wantCode(t, decide(ana, gatehouse.Approve), gatehouse.CodeRoleRequired)
+	wantCode(t, decide(carl, gatehouse.Approve), gatehouse.CodeRoleRequired)
 	anaOld, err := w.gate.FindPrincipal(w.admin, "ana")
 	must(t, err)
 	old := gatehouse.NewContext(t.Context(), &gatehouse.Caller{Principal: anaOld, StepUp: true, Via: gatehouse.ViaAPI})

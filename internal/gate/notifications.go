@@ -89,7 +89,7 @@ func (g *Gate) RetryNotification(ctx context.Context, id string) (out *gatehouse
 	return out, err
 }
 
-// sendAgain makes a message due now, with all its attempts.
+// sendAgain makes a message due now, and gives it all its attempts again.
 func sendAgain(tx gatehouse.Tx, n *gatehouse.Notification) error {
 	from, now := n.Status, tx.Now()
 	n.Status, n.DueAt, n.FinishedAt, n.Attempts = gatehouse.NotificationQueued, &now, nil, 0

@@ -183,9 +183,8 @@ func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, kn
 	return j, true, err
 }
 
-// asksMore returns in which respect today's verdict requires more than the approval did when the
-// action was judged; "" for none. An approved action has all the votes that its approval
-// required.
+// asksMore returns what today's verdict requires beyond what the approval required when the action
+// was judged: more people, or a confirmation. It returns "" if it requires no more.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""
@@ -399,7 +398,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		v.Groups
 	out.EditUpTo = int(v.EditUpTo)
 	out.Expiry, out.Timing, out.Ceilings, out.Trace = gatehouse.Duration(v.Expiry), v.Timing, v.Ceilings, trace
-	out.Hold = gatehouse.Duration(g.hold(v, v.RiskLevel))
+	out.Hold = gatehouse.Duration(g.hold(v, v.Outcome, v.RiskLevel))
 
 	if v.Outcome == gatehouse.OutcomeNeedsApproval {
 		err = g.Store.View(ctx, facts.Proposer.Tenant, func(tx gatehouse.ReadTx) error {

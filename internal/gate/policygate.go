@@ -16,7 +16,7 @@ import (
 // change is an L4 action that another person approves, dispatched like any other.
 const (
 	// PolicyConnector and PolicyOperation identify actions that replace a policy.
-	// Only [Gate.ProposePolicy] proposes such actions.
+	// Only [Gate.ProposePolicy] and [Gate.Undo] propose such actions.
 	PolicyConnector = "gatehouse"
 	PolicyOperation = "apply_policy"
 )
@@ -80,8 +80,8 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 }
 
 // ApplyApproved activates the policy of an approved action, once: a repeated call
-// for the same action returns the earlier result. from is the version that it
-// replaces; when another version is active, the error has code target_changed, and
+// for the same action returns the earlier result. from is the version that is
+// replaced; when another version is active, the error has code target_changed, and
 // nothing changes.
 func (g *Gate) ApplyApproved(
 	ctx context.Context, tenant, actionID string, change gatehouse.JSON, from string,

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Previewer is an optional ability of Targets: it asks a target what an action would
-// do, without an effect.
+// Previewer is an optional ability of Targets. It asks a target what an action would
+// do, and has no effect there.
 type Previewer interface {
 	// Previews reports whether an action can be previewed. It makes no call.
 	Previews(a *gatehouse.Action) bool

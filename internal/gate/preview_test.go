@@ -95,7 +95,7 @@ func TestPreviewOfPendingActionsOnly(t *testing.T) {
 		t.Errorf("another tenant: %v", err)
 	}
 	if _, err := w.gate.Preview(context.Background(), a.ID); err == nil {
-		t.Error("nobody")
+		t.Error("a preview without a caller is accepted")
 	}
 	if n := targets.asked.Load(); n != 0 {
 		t.Errorf("asked %d times", n)

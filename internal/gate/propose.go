@@ -41,12 +41,13 @@ func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, Require(c, gatehouse.RoleProposer)
 }
 
-// lineage is what an action has besides its proposal, such as the action it revises.
+// lineage is what the gate itself adds to a proposal, such as the action that it revises.
 type lineage struct {
 	revision int
 	// supersedes is the revised action; the same transaction checks and supersedes it.
 	supersedes *gatehouse.Action
-	reverses   *gatehouse.Action
+	// reverses is the action that a reversal undoes; only its id is used.
+	reverses *gatehouse.Action
 	// required is the least number of people who must approve. barred are people who
 	// cannot decide, besides the proposer and related people.
 	required int
@@ -54,12 +55,12 @@ type lineage struct {
 	// starter is the principal that started the proposing run, nil for none: its ceilings
 	// per agent apply.
 	starter *gatehouse.Principal
-	// title is the question of an approval step. about is the entity whose state it asks
-	// about; nil for none.
+	// title is the question of an approval step or of a plan; "" for none. about is the
+	// entity whose state an approval step asks about; nil for none.
 	title string
 	about *gatehouse.About
-	// author is the original proposer where the caller rebases or edits; nil where the
-	// caller proposes.
+	// author is the original proposer where the caller rebases, edits or undoes; nil where
+	// the caller proposes.
 	author *gatehouse.Principal
 	// editedBy and edit describe a change that is not the author's, and editors are all
 	// who edited it. editing says that the caller edits it now.
@@ -73,8 +74,8 @@ type lineage struct {
 	// nothing is stored.
 	vote *ruling
 	dry  bool
-	// own says that the action is for Gatehouse itself: see ProposePolicy and
-	// ProposeMandate.
+	// own says that the action changes Gatehouse itself: see ProposePolicy,
+	// ProposeMandate and ProposeConnectors.
 	own bool
 	// opened is what OpenProposal returned in the transaction that stores the action.
 	opened *gatehouse.OpenedProposal
@@ -94,7 +95,7 @@ func (from *lineage) find(tx gatehouse.ReadTx) finder {
 	}
 }
 
-// proposer is the principal that the action is proposed by.
+// proposer returns the principal that proposes the action.
 func (from *lineage) proposer(c *gatehouse.Caller) *gatehouse.Principal {
 	if from.author != nil {
 		return from.author
@@ -230,7 +231,7 @@ func (g *Gate) sameProposal(tx gatehouse.ReadTx, c *gatehouse.Caller, known, a *
 	return nil
 }
 
-// draft makes the action as far as it does not depend on the store.
+// draft makes the action without the fields that depend on the store.
 func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (*draft, error) {
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
@@ -296,8 +297,8 @@ func (g *Gate) insertDraft(
 	return &a, nil
 }
 
-// insert stores the judged action with what its outcome asks for: an approval,
-// or, when allowed, its push and reservations.
+// insert stores the judged action, with an approval if people decide, or with its
+// push and reservations if it is allowed.
 func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
 	now := tx.Now()
 	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
@@ -365,8 +366,9 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	return g.useGrants(tx, a, v)
 }
 
-// askRepeated lets people decide on a change that already is a dead letter: both could have
-// their effect, the dead letter by a replay. deadLetter is its action; "" for none.
+// askRepeated requires people's approval for a change that is also that of a dead letter: after a
+// replay of the dead letter, both would have their effect. deadLetter is the id of its action; ""
+// for none.
 func askRepeated(a *gatehouse.Action, deadLetter string) {
 	if deadLetter == "" {
 		return
@@ -382,13 +384,7 @@ func (g *Gate) insertAllowed(
 ) error {
 	a.Status = gatehouse.StatusApproved
 	decidedByPolicy(tx, a)
-	hold := time.Duration(0)
-	if v.Hold != nil {
-		hold = *v.Hold
-	} else if g.config.Hold != nil {
-		hold = *g.config.Hold
-	}
-	a.HoldFor = gatehouse.Duration(hold)
+	a.HoldFor = gatehouse.Duration(g.hold(v, gatehouse.OutcomeAllow, a.RiskLevel))
 	if err := tx.InsertAction(a); err != nil {
 		return err
 	}
@@ -431,7 +427,7 @@ func (g *Gate) insertPending(
 		return insertDenied(tx, c, a, from)
 	}
 	a.Status = gatehouse.StatusPending
-	a.HoldFor = gatehouse.Duration(g.hold(v, a.RiskLevel))
+	a.HoldFor = gatehouse.Duration(g.hold(v, gatehouse.OutcomeNeedsApproval, a.RiskLevel))
 	ap.ID, ap.ActionID, ap.Status, ap.Confirm, ap.Votes = NewID("apr"), a.ID, gatehouse.ApprovalRequested,
 		confirmation(a), []gatehouse.Vote{}
 	if from.about != nil {
@@ -461,17 +457,23 @@ func (g *Gate) insertPending(
 	return nil
 }
 
-// hold is how long an action of a level waits after people have approved it, under a verdict.
-func (g *Gate) hold(v gatehouse.Verdict, risk gatehouse.RiskLevel) time.Duration {
+// hold is how long an action of a level waits after its approval, under a verdict. outcome says whether the policy or
+// people approve the action.
+func (g *Gate) hold(v gatehouse.Verdict, outcome gatehouse.Outcome, risk gatehouse.RiskLevel) time.Duration {
+	own := time.Duration(0)
 	switch {
-	case v.Hold != nil:
-		return *v.Hold
 	case g.config.Hold != nil:
-		return *g.config.Hold
-	case risk <= gatehouse.L3:
-		return 10 * time.Second
+		own = *g.config.Hold
+	case risk <= gatehouse.L3 && outcome != gatehouse.OutcomeAllow:
+		own = 10 * time.Second
 	}
-	return 0
+	switch {
+	case v.Hold == nil:
+		return own
+	case v.HoldAtLeast:
+		return max(own, *v.Hold)
+	}
+	return *v.Hold
 }
 
 func decidedByPolicy(tx gatehouse.Tx, a *gatehouse.Action) {

@@ -150,6 +150,7 @@ func resolve(
 	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
 	if r.Outcome == "applied" {
 		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
+		p.LastError, p.ErrorCode = "", ""
 	} else {
 		p.Status, m.To = gatehouse.PushFailed, gatehouse.StatusFailed
 		m.Failure = &gatehouse.Failure{Code: "resolved_failed", Detail: r.Reason}
@@ -191,9 +192,9 @@ func (g *Gate) newPush(tx gatehouse.Tx, a *gatehouse.Action) *gatehouse.Push {
 }
 
 // Applied writes the consequences of an applied action, in the transaction that
-// records it: the mirror row, and, for a reversal, the original's new state. When
-// the original is no longer applied, the reversal has still happened at the target,
-// and only the mirror records it.
+// records it: the mirror row, the end of a dead letter with the same change, and, for a
+// reversal, the original's new state. When the original is no longer applied, the
+// reversal has still happened at the target, and only the mirror records it.
 func Applied(tx pushMover, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
 	err := tx.InsertMirror(&gatehouse.AppliedMirror{
 		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,
@@ -261,12 +262,11 @@ func advice(code string) string {
 	case "authority_revoked":
 		return "The policy or a voter no longer supports it: have it approved again."
 	case "connector_missing":
-		return "No connector of that name serves this tenant: restore it in the configuration, then replay."
+		return "No connector of that name serves this tenant: restore it in the configuration, then retry."
 	case "retries_exhausted", "timeout", "unreachable":
-		return "The target did not answer: see that it is up, then replay."
+		return "The target did not answer: see that it is up, then retry."
 	case "resolved_failed":
-		return "An operator found that it had no effect: replay it, or propose it again."
+		return "An operator found that it had no effect: retry it, or propose it again."
 	}
-	return fmt.Sprintf("The target refused it (%s): fix the cause there, then replay it, or propose a corrected change.",
-		code)
+	return fmt.Sprintf("The target refused it (%s): fix the cause there, then retry it, or correct and resend it.", code)
 }

@@ -66,7 +66,7 @@ func (g *Gate) WaitAction(
 	return g.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
 }
 
-// WaitAsked is WaitAction that also returns with an open question above seen.
+// WaitAsked is WaitAction, but also returns when an open question has a number above seen.
 func (g *Gate) WaitAsked(
 	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
 ) (*gatehouse.Action, error) {

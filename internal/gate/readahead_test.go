@@ -10,14 +10,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// updatesStore counts the writing transactions, the reading transactions with more than one query, and the queries
-// for a principal in transactions that PostgreSQL allows one query.
+// updatesStore counts the transactions of Update and View, and the queries for a principal in those of Read.
 type updatesStore struct {
 	gatehouse.Store
 	updates, views, principals int
 }
 
-// readOne is such a transaction of one query.
+// readOne is a transaction of Read.
 type readOne struct {
 	gatehouse.ReadTx
 	store *updatesStore

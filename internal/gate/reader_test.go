@@ -18,7 +18,7 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	w := newWorld(t, "")
 	mine := w.principal("mine", gatehouse.KindAgent, gatehouse.RoleProposer, gatehouse.RoleAuditor)
 	other := w.principal("other", gatehouse.KindAgent, gatehouse.RoleProposer)
-	editor := w.principal("editor", gatehouse.KindPerson, gatehouse.RoleProposer)
+	editor := w.principal("editor", gatehouse.KindPerson, gatehouse.RoleProposer, gatehouse.RoleApprover)
 	worker := w.principal("lathe", gatehouse.KindService, gatehouse.RoleWorker)
 
 	var ours []string

@@ -45,7 +45,10 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := mayRebase(c, old); err != nil {
+	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover); err != nil {
+		return nil, err
+	}
+	if err := MayReplace(c.Principal, old, "rebase"); err != nil {
 		return nil, err
 	}
 	// A repeated request gets its earlier answer, even if the state has changed since.
@@ -75,21 +78,6 @@ func (g *Gate) Rebase(ctx context.Context, id string) (*gatehouse.Action, error)
 	}
 	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
-}
-
-// mayRebase checks that the caller may rebase an action: a person with the role proposer or approver, or the
-// program that proposed the action.
-func mayRebase(c *gatehouse.Caller, old *gatehouse.Action) error {
-	if c.Principal.Kind == gatehouse.KindPerson {
-		return Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover)
-	}
-	if err := Require(c, gatehouse.RoleProposer); err != nil {
-		return err
-	}
-	if old.ProposerID != c.Principal.ID {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "a program can rebase only its own actions")
-	}
-	return nil
 }
 
 // enabledProposer returns the action's proposer. If the proposer is disabled, it returns the error that refuse

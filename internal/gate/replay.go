@@ -11,10 +11,9 @@ import (
 )
 
 // ReplayDeadLetters puts dead letters back into the queue under their old
-// idempotency key, after repeating every check. A dead letter whose replay could
-// double its effect is skipped as resolve_first, others with the code of their
-// reason. A request that names a single dead letter, which is discarded, fails with
-// too_late.
+// idempotency key, after repeating every check. A dead letter that fails a check is
+// skipped with a code: resolve_first if a replay could double its effect. A request
+// for a single dead letter that was discarded fails with too_late.
 func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
 	c, err := deadLetterCaller(ctx, gatehouse.RoleAdmin)
 	if err != nil {
@@ -92,8 +91,8 @@ func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action
 	return "", "", reserve(tx, a)
 }
 
-// safety is safe if a replay of a dead letter cannot double its effect. skip is the
-// code of the obstacle; reason explains either result.
+// safety says whether a dead letter can be replayed without doubling its effect. skip
+// is the code of the obstacle; reason explains either result.
 type safety struct {
 	safe         bool
 	skip, reason string
@@ -178,8 +177,8 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 }
 
 // Conditional is an optional ability of Targets: it tells whether an action's write
-// has a condition on the target's version or pre-image, so that it fails after
-// another change, or after its own earlier call.
+// has a condition on the target's version or pre-image, so that the write fails after
+// another change, or after an earlier call of its own.
 type Conditional interface {
 	Conditional(a *gatehouse.Action) bool
 }

@@ -100,7 +100,7 @@ func (g *Gate) restoredPushes(
 }
 
 // markRestored marks one push, unless it has ended. The transition table reaches unknown only through a
-// recorded intent, and the lost history may have held one: the push moves through picking and
+// recorded intent, and the lost history may have held one, so the push moves through picking and
 // sent, without a call. The raised generation fences any holder.
 func (g *Gate) markRestored(
 	ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest,

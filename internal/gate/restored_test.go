@@ -147,9 +147,10 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 		t.Fatalf("%+v, %v", marked, err)
 	}
 	for _, p := range marked.Items {
-		if _, err := w.Gate.ResolvePush(keeper, p.PushID,
-			gatehouse.Resolution{Outcome: "applied", Reason: "it is there"}); err != nil {
-			t.Fatal(err)
+		applied, err := w.Gate.ResolvePush(keeper, p.PushID,
+			gatehouse.Resolution{Outcome: "applied", Reason: "it is there"})
+		if err != nil || applied.ErrorCode != "" || applied.LastError != "" {
+			t.Fatalf("%+v, %v", applied, err)
 		}
 	}
 	clock.Advance(40 * day)

@@ -18,7 +18,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	if err != nil {
 		return nil, err
 	}
-	if err := Require(c, gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator); err != nil {
+	if err := MayReverse(c.Principal, old); err != nil {
 		return nil, err
 	}
 	if err := g.AlreadyAnswered(ctx, c); err != nil {
@@ -65,6 +65,15 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	}
 	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
+}
+
+// MayReverse lets approvers, operators and the action's proposer propose the reversal of an action.
+func MayReverse(p *gatehouse.Principal, a *gatehouse.Action) error {
+	if p.Has(gatehouse.RoleApprover) || p.Has(gatehouse.RoleOperator) ||
+		p.Has(gatehouse.RoleProposer) && p.ID == a.ProposerID {
+		return nil
+	}
+	return gatehouse.E(gatehouse.CodeRoleRequired, "only its proposer, approvers and operators can reverse an action")
 }
 
 // reversalOf is the proposal that undoes an applied action.

@@ -61,7 +61,7 @@ func (o *openedReview) refusal() error {
 	case gatehouse.ReviewDecided, gatehouse.ReviewSuperseded:
 		return alreadyDecided(o.action)
 	}
-	if len(o.Proofs) == 0 && o.action.Approval.VoteOf(o.Person.Person) == nil {
+	if len(o.Proofs) == 0 {
 		return gatehouse.E(gatehouse.CodeSignInRequired, "%s", o.Detail)
 	}
 	return nil
@@ -157,7 +157,7 @@ func (u *usedNonces) take(nonce string, now time.Time) bool {
 	return true
 }
 
-// ReviewNonce makes the value of one form.
+// ReviewNonce makes the nonce of one form, bound to a cookie.
 func (g *Gate) ReviewNonce(ctx context.Context, id, token, cookie string) (string, error) {
 	o, err := g.verify(ctx, id, token)
 	if err != nil {

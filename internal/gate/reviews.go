@@ -87,8 +87,8 @@ func claimsOf(v *gatehouse.Review, a *gatehouse.Action, key uint32) link.Claims 
 	}
 }
 
-// linkLevel is the level up to which a link decides without a sign-in: the lower of
-// the levels of the policy that judged the action and of the active policy.
+// linkLevel returns the highest level that a link decides without a sign-in: the lower
+// of what the policy that judged the action and the active policy allow.
 func (g *Gate) linkLevel(tx gatehouse.PolicyReader, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
 	active, version, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil || active == nil {

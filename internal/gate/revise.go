@@ -22,8 +22,8 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if err := Require(c, gatehouse.RoleProposer); err != nil {
 		return nil, err
 	}
-	if c.Principal.Kind != gatehouse.KindPerson && old.ProposerID != c.Principal.ID {
-		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "a program can revise only its own actions")
+	if err := MayReplace(c.Principal, old, "revise"); err != nil {
+		return nil, err
 	}
 	// A repeated request gets its earlier answer, whatever the state is now.
 	if c.Idempotency == nil {
@@ -31,7 +31,9 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 			return nil, err
 		}
 	}
-	from := lineage{revision: old.Revision + 1, supersedes: old, editors: old.Editors, about: aboutOf(old)}
+	from := lineage{
+		revision: old.Revision + 1, supersedes: old, editors: old.Editors, title: old.Title, about: aboutOf(old),
+	}
 	if from.required, from.starter, err = g.runRequirements(ctx, old, p); err != nil {
 		return nil, err
 	}
@@ -45,6 +47,20 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	}
 	a, _, err := g.propose(ctx, c, p, from)
 	return a, err
+}
+
+// MayReplace allows a new revision, which ends the votes of the old action, to the proposer and to people with the
+// role approver. The verb says what the caller does.
+func MayReplace(p *gatehouse.Principal, a *gatehouse.Action, verb string) error {
+	switch {
+	case p.ID == a.ProposerID:
+		return nil
+	case p.Kind != gatehouse.KindPerson:
+		return gatehouse.E(gatehouse.CodeRoleRequired, "a program can %s only its own actions", verb)
+	case !p.Has(gatehouse.RoleApprover):
+		return gatehouse.E(gatehouse.CodeRoleRequired, "only approvers %s what others have proposed", verb)
+	}
+	return nil
 }
 
 // sameTarget reports whether a proposal performs the action's operation on the

@@ -43,7 +43,7 @@ func mayVote(c *gatehouse.Caller) error {
 // steppedUp checks that the caller proved the second secret.
 func steppedUp(c *gatehouse.Caller) error {
 	if !c.StepUp {
-		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding needs your edit token (X-Edit-Token)")
+		return gatehouse.E(gatehouse.CodeEditTokenRequired, "deciding or editing needs your edit token in X-Edit-Token")
 	}
 	return nil
 }

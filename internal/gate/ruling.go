@@ -254,7 +254,7 @@ func (r *ruling) leaf(event string, to gatehouse.Status) *gatehouse.Leaf {
 	put := func(name string, value any) {
 		data = append(data, gatehouse.Member{Name: name, Value: usecase.Encode(value)})
 	}
-	// In alphabetical order, as they are written.
+	// In alphabetical order, so that ObjectJSON need not sort them.
 	if r.decision.AcknowledgeStale {
 		put("acknowledge_stale", true)
 	}

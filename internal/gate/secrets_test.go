@@ -179,7 +179,7 @@ func TestSecretsBelongToOneTenant(t *testing.T) {
 	}
 }
 
-// TestSecretsOpenInTheirPlace moves a sealed value to another name.
+// TestSecretsOpenInTheirPlace moves a sealed value to another name, where it does not open.
 func TestSecretsOpenInTheirPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

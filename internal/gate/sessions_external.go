@@ -127,8 +127,8 @@ func freeName(tx gatehouse.IdentityReader, e gatehouse.ExternalSignIn) (string, 
 }
 
 // mapRoles gives a person the roles of their groups, and takes away the other
-// managed roles. Roles that an administrator gave in addition stay, and a tenant's
-// last administrator stays administrator.
+// managed roles, whoever gave them. Roles that are not managed stay, and a tenant's last
+// administrator stays administrator.
 func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
 	if len(e.Managed) == 0 {
 		return nil

@@ -6,17 +6,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The number of ids with one prefix that are checked, and the number of candidates
+// The number of ids with the same beginning that are read, and the number of candidates
 // that an error lists.
 const (
 	maxSameBeginning = 200
 	maxCandidates    = 10
 )
 
-// Resolve returns the full id of a short id; any other id is returned unchanged:
-// see [gatehouse.ShortID]. Only ids that the caller may read count. No match is an
-// error with code not_found; several matches are one with code ambiguous_id, which
-// lists the first as candidates.
+// Resolve returns the full id of a short id (see [gatehouse.ShortID]), and any other
+// id unchanged. Only ids that the caller may read count. Without a match, the error
+// has code not_found. With several, or with maxSameBeginning ids or more that begin
+// alike, it has code ambiguous_id, and lists the first matches as candidates.
 func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 	prefix, short := gatehouse.ShortID(kind, id)
 	if !short {
@@ -44,10 +44,11 @@ func (g *Gate) Resolve(ctx context.Context, kind, id string) (string, error) {
 			break
 		}
 	}
-	switch len(found) {
-	case 0:
+	switch unchecked := len(ids) == maxSameBeginning; {
+	case unchecked:
+	case len(found) == 0:
 		return "", gatehouse.E(gatehouse.CodeNotFound, "no %s %s", kind, gatehouse.QuoteWord(id))
-	case 1:
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return "", gatehouse.E(gatehouse.CodeAmbiguousID, "several ids begin with %s: give a longer part", prefix).

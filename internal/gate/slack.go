@@ -77,7 +77,7 @@ func (g *Gate) SlackLinked(ctx context.Context, tenant, issuer, user string) (li
 // CarryOutSlackClick makes the decision of a stored click, by the same path as
 // every decision, as the person to whom the Slack user is linked. It may be called
 // again for the same click, and then returns the first answer. result is a code,
-// said the text for the person. After an error the outcome is unknown, and the
+// text the reply to the person. After an error the outcome is unknown, and the
 // click must be carried out again.
 func (g *Gate) CarryOutSlackClick(ctx context.Context, c *gatehouse.SlackClick) (result, text string, err error) {
 	var (

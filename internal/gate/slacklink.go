@@ -75,7 +75,7 @@ func slackCodeHash(code string) [32]byte {
 }
 
 // LinkSlack links a proven Slack user to the person who made a code, in one of the
-// tenants that the app serves. said is the answer to the person.
+// tenants that the app serves. text is the answer to the person.
 func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (text string, err error) {
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
 		text = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."

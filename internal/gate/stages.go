@@ -10,8 +10,7 @@ import (
 // approvals, and returns the number of approvals. The right to answer follows from the clock and
 // does not depend on these entries.
 func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
-	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.TimelyActions(sweepBatch) }
-	return g.sweepEach(ctx, due, recordMoments)
+	return g.sweepEach(ctx, &g.asideTimely, gatehouse.Queues.TimelyActions, recordMoments)
 }
 
 // recordMoments appends the leaves of the stages, reminders and extensions that have begun. Of
@@ -65,7 +64,7 @@ func recordMoment(tx gatehouse.LogWriter, a *gatehouse.Action, m gatehouse.Momen
 	return record(tx, a, string(m.Kind), "system", gatehouse.StatusPending, gatehouse.StatusPending, data)
 }
 
-// rejectByTimeout lets the policy reject an action that nobody answered.
+// rejectByTimeout rejects an action that nobody answered, in the policy's name.
 func rejectByTimeout(tx actionMover, a *gatehouse.Action) error {
 	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err

@@ -170,6 +170,11 @@ func TestOnTimeoutThePolicyRejects(t *testing.T) {
 		wantCode(t, err, gatehouse.CodeAlreadyDecided)
 		_, err = w.gate.Decide(ana, a.ID, gatehouse.Decision{Decision: gatehouse.Reject})
 		wantCode(t, err, gatehouse.CodeAlreadyDecided) // the policy has rejected it
+		x, err := w.gate.Insights(w.admin, gatehouse.InsightFilter{})
+		must(t, err)
+		if x.All.Expired != 1 || x.All.Rejected != 0 {
+			t.Errorf("%s: counted as %d expired, %d rejected by people", when, x.All.Expired, x.All.Rejected)
+		}
 	}
 	check("not swept")
 	w.sweep()

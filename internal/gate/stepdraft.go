@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -69,6 +70,42 @@ func (d *Draft) Judge(ctx context.Context) error {
 		d.draft.verdict, err = d.draft.verdict.judged(ctx)
 	}
 	return err
+}
+
+// AsksMore returns in which respect the draft requires more than the action did; "" for none. Another proposer's
+// action must have the draft's type and level, and nobody who is barred from the draft may decide it, or have
+// approved it. Call Judge first.
+func (d *Draft) AsksMore(than *gatehouse.Action) string {
+	own, v := &d.draft.action, d.draft.verdict.Verdict
+	level := max(v.RiskLevel, own.RiskLevel, own.ClaimedRisk)
+	outcome := v.Outcome
+	if d.from.required > 0 {
+		outcome = gatehouse.OutcomeNeedsApproval
+	}
+	if why := asksMore(than, outcome, level, max(v.Required, d.from.required)); why != "" {
+		return why
+	}
+	if than.ProposerID == own.ProposerID {
+		return ""
+	}
+	switch {
+	case v.Outcome == gatehouse.OutcomeDeny:
+		return "the policy denies it"
+	case than.ActionType != own.ActionType:
+		return "its type is " + gatehouse.Quote(than.ActionType)
+	case than.RiskLevel < level:
+		return "its level is " + than.RiskLevel.String() + ", and not " + level.String()
+	case than.Approval == nil:
+		return ""
+	}
+	for _, id := range d.from.barred {
+		open := than.Status == gatehouse.StatusPending && !slices.Contains(than.Approval.Excluded, id)
+		if id != "" && (open || slices.ContainsFunc(than.Approval.Votes,
+			func(v gatehouse.Vote) bool { return v.PrincipalID == id || v.Person == id || v.Name == id })) {
+			return "a contributor to the run may decide it"
+		}
+	}
+	return ""
 }
 
 // Insert stores the action, its approval or push, and its log entries, in the caller's transaction. Call Judge

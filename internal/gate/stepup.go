@@ -32,7 +32,7 @@ func checkStepUp(tx gatehouse.Clock, c *gatehouse.Caller) error {
 		return nil
 	case c.Session == nil:
 		return gatehouse.E(gatehouse.CodeEditTokenRequired,
-			"changing rights, credentials or rules needs your edit token (X-Edit-Token)")
+			"changing rights, credentials or rules needs your edit token in X-Edit-Token")
 	case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:
 		return nil
 	case c.TokenWrong:
@@ -43,8 +43,8 @@ func checkStepUp(tx gatehouse.Clock, c *gatehouse.Caller) error {
 		int(gatehouse.FreshSignIn.Minutes()))
 }
 
-// ShowEditToken checks an edit token that a signed-in browser sent. It returns the context with TokenShown set
-// or TokenWrong in the caller. With a wrong token, use cases that need the token refuse the request.
+// ShowEditToken checks an edit token that a signed-in browser sent. It returns the context with TokenShown or
+// TokenWrong set in the caller. With a wrong token, use cases that need the token refuse the request.
 func (g *Gate) ShowEditToken(ctx context.Context, token string) (context.Context, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	if actual := e.Context["actual"]; actual != gatehouse.JSON(`"99"`) {
 		t.Errorf("actual is %v", actual)
 	}
-	w.wantCode("what is as fresh as the target", w.code(ana, fresh, gatehouse.Approve), "")
+	w.wantCode("an action proposed on the reported version", w.code(ana, fresh, gatehouse.Approve), "")
 	d := approve(a)
 	d.AcknowledgeStale = true
 	if _, err := w.gate.Decide(ana, a.ID, d); err != nil {

@@ -28,9 +28,9 @@ func (g *Gate) readable(a *gatehouse.Action) *gatehouse.Action {
 	return a
 }
 
-// ReadTarget reads the target of a pending action, or what the reversal of an applied
-// action would change, for those who may propose, decide or undo it. A program reads
-// for its own actions only. It takes at most as long as the check at an approval, and
+// ReadTarget reads the target of a pending action, or of the reversal of an applied
+// action, for proposers, approvers and operators. A program can read the targets of its
+// own actions only. ReadTarget takes at most as long as the check at an approval, and
 // changes nothing. When the target does not answer, the error has code busy; when it
 // cannot be read, cannot_rebase.
 func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {

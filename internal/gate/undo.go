@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// Undo takes back a decision within its hold, before the approval is sent, or the rejection is
-// announced. A new revision of the same content asks the same people, and replaces the old
-// action. Votes do not carry over. The policy judges the revision, and can still deny it.
+// Undo takes back a decision within its hold, before the approved change is sent or the rejection
+// is announced. A new revision with the same content replaces the old action, and people decide
+// again: votes do not carry over. The policy judges the revision, and can still deny it.
 func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func (g *Gate) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, erro
 	})
 }
 
-// undoDecision is Undo without the stored answer.
+// undoDecision is Undo, but does not store the answer.
 func (g *Gate) undoDecision(ctx context.Context, c *gatehouse.Caller, old *gatehouse.Action) (
 	_ *gatehouse.UndoAnswer, err error,
 ) {
@@ -149,14 +149,14 @@ func rejectHeld(tx gatehouse.Tx, a *gatehouse.Action, v *gatehouse.Vote) error {
 // and decisions follow the clock; the runs and messages that a rejection causes follow
 // from what the sweeper stores.
 func (g *Gate) SweepHeld(ctx context.Context) (int, error) {
-	due := func(q gatehouse.Queues) ([]gatehouse.ActionRef, error) { return q.HeldRejections(sweepBatch) }
-	return g.sweepEach(ctx, due, func(tx gatehouse.Tx, a *gatehouse.Action) error {
-		v, at := a.HeldRejection()
-		if v == nil || tx.Now().Before(at) {
-			return nil
-		}
-		return rejectHeld(tx, a, v)
-	})
+	return g.sweepEach(ctx, &g.asideHeld, gatehouse.Queues.HeldRejections,
+		func(tx gatehouse.Tx, a *gatehouse.Action) error {
+			v, at := a.HeldRejection()
+			if v == nil || tx.Now().Before(at) {
+				return nil
+			}
+			return rejectHeld(tx, a, v)
+		})
 }
 
 // addUndone adds the undone decision and its maker to the log entry of an undo.

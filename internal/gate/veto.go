@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// vetoInput is the input of a veto: the reason why the active policy no longer allows an action,
-// because it denies the action or requires more than the approval did. If the version that
+// vetoInput is the input of a veto. A veto is the reason why the active policy no longer allows an
+// action: it denies the action, or requires more than the approval did. If the version that
 // judged the action is active, its verdict stands, but the floor of the operation may have been
 // raised. The input is read in a transaction, and judged outside, since judging may be slow.
 type vetoInput struct {

@@ -20,11 +20,16 @@ func (w *World) play(tenant string) {
 		w.Decide(a, "ana", gatehouse.Approve)
 		return w.Find(a)
 	}
-	// Allowed, denied, rejected, canceled, superseded, expired.
+	// Allowed, denied, rejected (once after a hold), canceled, superseded, expired.
 	w.Propose("allowed", "note", 1)
 	w.Propose("denied", "forbidden", 1)
 	w.Decide(w.Propose("rejected", "price_change", 1), "ben", gatehouse.Reject)
-	_, err := w.Gate.Cancel(w.As("bot"), w.Propose("canceled", "price_change", 1).ID)
+	held := w.Propose("rejected after a hold", "price_change", 1)
+	_, err := w.Gate.Decide(w.As("ben"), held.ID, gatehouse.Decision{
+		Decision: gatehouse.Reject, Digest: held.Digest, Notes: "no", Hold: true,
+	})
+	w.must(err)
+	_, err = w.Gate.Cancel(w.As("bot"), w.Propose("canceled", "price_change", 1).ID)
 	w.must(err)
 	_, err = w.Gate.Revise(w.As("bot"), w.Propose("old", "price_change", 1).ID, w.proposal("revised", "price_change", 2))
 	w.must(err)
@@ -33,7 +38,7 @@ func (w *World) play(tenant string) {
 	_, _, err = w.Gate.Propose(w.caller(w.principal("bot"), w.request("k1")), expiring)
 	w.must(err)
 	w.Clock.Advance(11 * time.Minute)
-	_, err = w.Gate.SweepExpired(context.Background())
+	_, err = w.Gate.Sweep(context.Background())
 	w.must(err)
 	// Applied, by one and by two people, under a ceiling, and reversed.
 	pair := w.Propose("pair", "pair", 1)
@@ -86,8 +91,8 @@ func (w *World) play(tenant string) {
 	w.talk(dropped)
 	_, err = w.Gate.Cancel(w.As("bot"), dropped.ID)
 	w.must(err)
-	held := decided("held", "price_change")
-	_, err = w.Gate.Cancel(w.As("ana"), held.ID)
+	canceled := decided("held", "price_change")
+	_, err = w.Gate.Cancel(w.As("ana"), canceled.ID)
 	w.must(err)
 	decided("queued", "price_change")
 }

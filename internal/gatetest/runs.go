@@ -38,7 +38,12 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 	later := now.Add(time.Hour)
 	flow := &gatehouse.Workflow{ID: "wfl_1", Tenant: gatehouse.DefaultTenant, Name: "triage", Version: 1,
 		Workspace: "support", Source: "name: triage\n", CreatedBy: "ana", CreatedAt: now}
+	flow.Digest = gatehouse.NewDigest(gatehouse.JSON(flow.Source))
 	if err := tx.InsertWorkflow(flow); err != nil {
+		return err
+	}
+	if err := tx.AppendLeaf(&gatehouse.Leaf{Tenant: flow.Tenant, Type: "workflow.applied", Subject: flow.ID, Actor: "ana",
+		Digest: flow.Digest, Data: `{"name":"triage","version":1}`}); err != nil {
 		return err
 	}
 	if err := tx.PutSchedule(&gatehouse.Schedule{Tenant: flow.Tenant, Workflow: flow.Name, Version: 1, NextAt: later},

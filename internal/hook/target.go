@@ -2,6 +2,7 @@ package hook
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 
@@ -11,6 +12,10 @@ import (
 // CheckSecret reports whether a kind can use the secrets, one per line.
 func CheckSecret(kind, secret string) error {
 	_, err := parseSecrets(kind, []byte(secret))
+	var e *gatehouse.Error
+	if errors.As(err, &e) {
+		return errors.New(e.Detail) // the operator reads it, and no client: it needs no code
+	}
 	return err
 }
 

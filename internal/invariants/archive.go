@@ -153,8 +153,8 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 	_, known := people[[2]string{a.Tenant, a.ProposerID}]
 	f := &file{
 		tenant: a.Tenant, id: a.ID, status: a.Status, key: a.IdempotencyKey, proposerID: a.ProposerID, proposer: known,
-		superseded: a.Superseded,
-		decidedAt:  micros(a.DecidedAt),
+		superseded: a.Superseded, actionType: a.ActionType, risk: a.RiskLevel,
+		decidedBy: a.DecidedBy, decidedVia: a.DecidedVia, decidedAt: micros(a.DecidedAt),
 		proposal: &proposal{
 			tenant: a.Tenant, outcome: a.Policy.Outcome, digest: a.Digest, computed: a.ComputeDigest(), ceilings: a.Ceilings,
 		},
@@ -169,8 +169,8 @@ func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
 		f.archivedConversation(a)
 		for _, v := range o.Votes {
 			f.votes = append(f.votes, vote{
-				a.Tenant, v.Person, v.PrincipalID, v.Name, v.For, v.Grant, v.Decision, v.Digest, v.At.UnixMicro(),
-				people[[2]string{a.Tenant, v.PrincipalID}],
+				a.Tenant, v.Person, v.PrincipalID, v.Name, v.For, v.Grant, v.Notes, v.Decision, v.Via, v.Digest,
+				v.At.UnixMicro(), people[[2]string{a.Tenant, v.PrincipalID}],
 			})
 		}
 	}

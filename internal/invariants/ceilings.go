@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// claimsWhere is a query of claims, one row each: the row of their action, tenant, ceiling, scope, amount, and the
-// times of reservation and release.
+// claimsWhere returns a query of claims with one row per claim: the seq of its action, tenant, ceiling, scope,
+// amount, and the times of reservation and release.
 func (c *checker) claimsWhere(condition string) string {
 	return `SELECT action_seq, tenant, x.value ->> 0, x.value ->> 1,
 CAST(x.value ->> 2 AS BIGINT), reserved_at, released_at FROM ` + c.eachClaim() + ` WHERE ` + condition
@@ -22,7 +22,7 @@ func (c *checker) eachClaim() string {
 	return `ceiling_claim, json_array_elements(claims::json) x (value)`
 }
 
-// held is the sum of the claims on an account that are held at a time, for each time of a reservation.
+// held is the sum of an account's held claims that were reserved until a time. There is one for each reservation.
 type held struct{ at, sum int64 }
 
 // account is what a limit applies to.

@@ -61,12 +61,12 @@ func onSQLite(t *testing.T) *original {
 	clock := gatetest.NewClock()
 	s := migratedfile.Open(t, path, clock.Now)
 	head := fill(t, s, clock)
-	passed := []damage{
+	own := []damage{
 		{"an entry is passed over",
 			`UPDATE audit_batch SET last = last + 1 WHERE seq = (SELECT max(seq) FROM audit_batch WHERE tenant = 'default');
 UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
 	}
-	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
+	return &original{head: head, own: own, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		file := filepath.Join(t.TempDir(), "copy.db")
 		must(t, sqlite.Backup(t.Context(), path, file))
 		return func() (*Target, error) { return OpenFile(t.Context(), file, quiet()) }, func(statements string) {
@@ -105,7 +105,7 @@ FOR k IN SELECT conrelid::regclass AS owner, string_agg(format('DROP CONSTRAINT 
 END LOOP; END $$`)
 	}}
 	filled.Copy(t)
-	passed := []damage{
+	own := []damage{
 		{"an entry is not in the queue", `DELETE FROM audit_waiting WHERE first = (SELECT max(first) FROM audit_waiting)`, 14,
 			"", true},
 		{"an entry has its number and is in the queue",
@@ -115,7 +115,7 @@ END LOOP; END $$`)
 			`UPDATE audit_waiting SET leaves = leaves[1:cardinality(leaves) - 1] || 1::bigint WHERE first = (SELECT max(first)
 				FROM audit_waiting WHERE tenant = 'default')`, 14, "", true},
 	}
-	return &original{head: head, own: passed, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
+	return &original{head: head, own: own, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		dsn := filled.Copy(t)
 		return func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) }, func(statements string) {
 			execute(t, pgtest.Superuser(dsn), `SET session_replication_role = replica; `+statements)
@@ -252,7 +252,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 			`UPDATE vote SET principal_id = 'prn_none' WHERE name = 'ben' AND seq = ` + where("pair"), 8,
 			"pair", false},
 		{"decided late", `UPDATE approval SET expires_at = 1 WHERE seq = ` + where("rejected"), 9, "rejected", false},
-		{"voted late", `UPDATE vote SET at = 9000000000000000 WHERE seq = ` + where("one of two"), 9, "one of two", true},
+		{"voted late", `UPDATE vote SET at = 9000000000000000 WHERE seq = ` + where("one of two"), 9, "one of two", false},
 		{"a ceiling is exceeded",
 			`UPDATE ceiling_claim SET claims = replace(claims, ',4000000,', ',9000000,') WHERE action_seq = ` +
 				where("spent"), 10, "once lost", true},
@@ -279,7 +279,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 				ORDER BY seq LIMIT 1 OFFSET 20)`, 14, "", false},
 		{"an entry is changed",
 			`UPDATE audit_leaf SET body = replace(body, 'hitl.rejected', 'hitl.approved')
-				WHERE tenant = 'acme' AND body LIKE '%hitl.rejected%'`, 14, "", true},
+				WHERE seq = (SELECT min(seq) FROM audit_leaf WHERE tenant = 'acme' AND body LIKE '%hitl.rejected%')`, 14, "", true},
 		{"a waiting entry is gone",
 			`DELETE FROM audit_leaf WHERE seq = (SELECT max(seq) FROM audit_leaf WHERE action_id = (SELECT id FROM action
 				WHERE seq = ` + where("decided late") + `))`, 14, "decided late", false},
@@ -310,7 +310,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 			"pair", false},
 		{"a proposer of another tenant",
 			`UPDATE action SET proposer_id = (SELECT id FROM principal WHERE tenant = 'acme' AND name = 'bot') WHERE seq = ` +
-				where("pending"), 16, "pending", true},
+				where("pending"), 16, "pending", false},
 		{"a push of nothing", `UPDATE push SET action_seq = 100000 WHERE action_seq = ` + where("queued"), 16, "", false},
 		{"a key without a principal",
 			`UPDATE api_key SET principal_id = 'prn_none' WHERE tenant = 'acme' AND revoked_at IS NOT NULL`,
@@ -359,7 +359,7 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 			`UPDATE action_archive SET proposer_id = 'prn_none' WHERE status = 'rejected'`, 22, "", true},
 		{"archived and live",
 			`UPDATE action_archive SET tenant = 'default', id = (SELECT id FROM action WHERE seq = ` + where("rejected") +
-				`) WHERE status = 'rejected'`, 22, "rejected", false},
+				`) WHERE status = 'expired'`, 22, "rejected", false},
 		{"an archived action is gone", `DELETE FROM action_archive WHERE status = 'rejected'`, 22, "", false},
 		{"the log does not name a batch",
 			`DELETE FROM audit_leaf WHERE body LIKE '%archive.stored%' AND seq = (SELECT max(seq) FROM audit_leaf
@@ -408,6 +408,32 @@ SELECT 'default', 'grt_x', id, 'prn_bot', 'shop', 'f', 'update', 'true', 3, 9, '
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
 		{"a secret that nobody set", `INSERT INTO secret (tenant, name, version, set_at, set_by, revoked_at, revoked_by)
 VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
+		{"another type", `UPDATE action SET action_type = 'note' WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"another level", `UPDATE action SET risk = 1 WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"another proposer", `UPDATE action SET proposer_id = (SELECT id FROM principal
+				WHERE name = 'cy' AND tenant = 'default') WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"another decider", `UPDATE action SET decided_by = 'cy' WHERE seq = ` + where("pair"), 23, "pair", true},
+		{"decided elsewhere", `UPDATE action SET decided_via = 'slack' WHERE seq = ` + where("rejected"), 23, "rejected", true},
+		{"decided at another time", `UPDATE action SET decided_at = decided_at - 1 WHERE seq = ` + where("rejected"), 23,
+			"rejected", true},
+		{"other notes", `UPDATE vote SET notes = 'no' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
+		{"voted elsewhere", `UPDATE vote SET via = 'slack' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
+		{"voted at another time", `UPDATE vote SET at = at - 1 WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair",
+			true},
+		{"a held rejection at another time",
+			`UPDATE vote SET at = at + 1 WHERE name = 'ben' AND seq = ` + where("rejected after a hold"), 23,
+			"rejected after a hold", true},
+		{"a held rejection decided at the end of its hold",
+			`UPDATE action SET decided_at = finished_at WHERE seq = ` + where("rejected after a hold"), 23,
+			"rejected after a hold", true},
+		{"other reminders", `UPDATE approval SET timing = '{"reminders":["1h"]}' WHERE seq = ` + where("pending"), 23,
+			"pending", true},
+		{"another workflow text", `UPDATE workflow SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
+		{"another workflow name", `UPDATE workflow SET name = name || '2' WHERE tenant = 'default'`, 23, "", true},
+		{"an unknown workflow version",
+			`INSERT INTO workflow (seq, tenant, id, name, version, workspace, description, digest, created_by, created_at, source)
+SELECT 100000, tenant, 'wfl_x', name, 99, workspace, description, digest, created_by, created_at, source FROM workflow
+WHERE tenant = 'default' LIMIT 1`, 23, "", true},
 		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23,
 			"pair", true},
 		{"a mandate that nobody gave", `INSERT INTO mandate (tenant, id, agent_id, count, used, created_at, expires_at, body)

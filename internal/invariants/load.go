@@ -19,6 +19,10 @@ type file struct {
 	status     gatehouse.Status
 	key        string
 	proposerID string
+	actionType string
+	risk       gatehouse.RiskLevel
+	decidedBy  string
+	decidedVia gatehouse.Channel
 	proposer   bool // is a principal of the tenant
 	superseded string
 	decidedAt  sql.NullInt64
@@ -60,11 +64,13 @@ type approval struct {
 }
 
 type vote struct {
-	tenant, person, principalID, name, lender, grant string
-	decision                                         gatehouse.DecisionKind
-	digest                                           gatehouse.Digest
-	at                                               int64
-	kind                                             string // of the principal; "" for none
+	tenant, person, principalID, name, lender, grant, notes string
+
+	decision gatehouse.DecisionKind
+	via      gatehouse.Channel
+	digest   gatehouse.Digest
+	at       int64
+	kind     string // of the principal; "" for none
 }
 
 type push struct {
@@ -129,12 +135,13 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 	return files, c.sumClaims(ctx, tx, files)
 }
 
-// loadActions reads actions with their proposals and approvals. Of a proposal
-// it keeps only the digest, because a proposal may have a megabyte.
+// loadActions reads actions with their proposals and approvals. It computes a proposal's digest and does not
+// keep its content, which may have a megabyte.
 func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*file, err error) {
 	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
 (SELECT count(*) FROM principal x
 WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
+a.action_type, a.risk, a.decided_by, a.decided_via,
 p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
 p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
 o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
@@ -149,7 +156,7 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 		var rev sql.NullInt64
 		var o approvalRow
 		err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.key, &f.proposerID, &proposers, &f.superseded, &f.decidedAt,
-			&f.expiresAt,
+			&f.expiresAt, &f.actionType, &f.risk, &f.decidedBy, &f.decidedVia,
 			&p[0], &rev, &p[1], &p[2], &p[3], &p[4], &p[5], &p[6], &p[7], &p[8], &p[9], &p[10], &p[11], &change, &state, &p[12],
 			&o.tenant, &o.id, &o.status, &o.required, &o.roles, &o.people, &o.excluded, &o.expiresAt, &o.createdAt,
 			&o.prompt, &o.value, &o.groups, &o.timing,
@@ -246,13 +253,13 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 
 func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
 	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at,
-		v.for_id, v.grant_id, coalesce(x.kind, '')
+		v.notes, v.via, v.for_id, v.grant_id, coalesce(x.kind, '')
 FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"),
 		func(rows *sql.Rows) error {
 			var seq int64
 			var v vote
 			err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
-				&v.lender, &v.grant, &v.kind)
+				&v.notes, &v.via, &v.lender, &v.grant, &v.kind)
 			if f := files[seq]; f != nil {
 				f.votes = append(f.votes, v)
 			}

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// orphans checks the rest of rule 16: rows without a parent, which the walk
-// over the actions does not reach. Foreign keys forbid most of them.
+// orphans checks what the walk over the actions does not reach: rows without a parent (rule 16; foreign keys
+// forbid most of them), entries of the log (rule 14), and the sums of ceilings (rule 10).
 func (c *checker) orphans(ctx context.Context) error {
 	for _, t := range []struct{ name, key, tenant, id string }{
 		{"proposal", "seq", "tenant", "seq"}, {"approval", "seq", "tenant", "id"}, {"vote", "seq", "tenant", "name"},
@@ -15,7 +15,7 @@ func (c *checker) orphans(ctx context.Context) error {
 		{"ceiling_claim", "action_seq", "tenant", "action_seq"}, {"mirror", "action_seq", "tenant", "receipt_id"},
 		{"comment", "seq", "tenant", "author"}, {"snooze", "seq", "tenant", "principal_id"},
 	} {
-		if err := c.childless(ctx, t.name, t.key, t.tenant, t.id); err != nil {
+		if err := c.withoutAction(ctx, t.name, t.key, t.tenant, t.id); err != nil {
 			return err
 		}
 	}
@@ -50,9 +50,9 @@ func (c *checker) orphans(ctx context.Context) error {
 	})
 }
 
-// childless pages through a table by the row number of the rows' action, and
-// looks for rows whose action does not exist.
-func (c *checker) childless(ctx context.Context, table, key, tenant, id string) error {
+// withoutAction pages through a table by the row number of the rows' action, and looks for rows whose action
+// does not exist.
+func (c *checker) withoutAction(ctx context.Context, table, key, tenant, id string) error {
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
@@ -138,8 +138,8 @@ ON p.tenant = l.tenant`
 	})
 }
 
-// strays counts the rows of a query with the columns tenant, id, and whether it
-// is a stray.
+// strays counts the rows of a query, and reports the strays. The columns are tenant, id, and whether the row is
+// a stray.
 func (c *checker) strays(ctx context.Context, tx *sql.Tx, what, query string) error {
 	return each(ctx, tx, query, func(rows *sql.Rows) error {
 		var tenant, id string

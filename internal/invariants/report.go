@@ -37,14 +37,14 @@ type Violation struct {
 	Detail string `json:"detail"`
 }
 
-// titles are the rules in the words of docs/proof/README.md.
+// titles state the rules whose violations docs/proof/README.md lists.
 var titles = map[int]string{
 	0:  "the store's own structures",
 	1:  "one terminal decision per approval",
 	2:  "what clients were told stands",
 	3:  "an approved action has exactly one push",
 	4:  "no push without approval or allow",
-	5:  "one effect per idempotency key, as the receipts tell",
+	5:  "one effect per idempotency key, by the receipts",
 	6:  "one digest, from what was shown to what was sent",
 	7:  "no effect before its decision",
 	8:  "enough distinct entitled voters, the proposer not among them",
@@ -62,7 +62,7 @@ var titles = map[int]string{
 	20: "an attempt for each lease, no more of them than leases, and no key held twice",
 	21: "evidence is stored once, and has the hash that it says",
 	22: "what is archived is whole, named by the log, and nowhere else",
-	23: "who may decide, who voted and which policy holds is what the log says",
+	23: "who proposed, who may decide, who voted, and which policy holds is what the log says",
 }
 
 func newReport(tenant string) *Report {

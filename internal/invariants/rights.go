@@ -9,17 +9,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// rights checks rule 23: the tables of who may decide match the log. Somebody
-// who writes to the database directly can grant a role or replace a policy; the
-// log reveals it, up to the last head that is kept elsewhere. The question and
-// votes of an action are checked with the action (checkQuestion, checkVotes).
+// rights checks rule 23: the tables that say who may decide match the log. Somebody who writes to the database
+// directly can grant a role or replace a policy; the log reveals it, up to the last head that is kept
+// elsewhere. The question and votes of an action are checked with the action (checkQuestion, checkVotes).
 func (c *checker) rights(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		h, err := readRights(ctx, tx)
@@ -41,6 +39,9 @@ func (c *checker) rights(ctx context.Context) error {
 		if err := c.checkMandates(ctx, tx, h); err != nil {
 			return err
 		}
+		if err := c.checkWorkflows(ctx, tx, h); err != nil {
+			return err
+		}
 		return c.policies(ctx, tx, h)
 	})
 }
@@ -48,11 +49,12 @@ func (c *checker) rights(ctx context.Context) error {
 // subject identifies a thing of a tenant.
 type subject struct{ tenant, id string }
 
-// rightsHistory is the log's account of principals and policies.
+// rightsHistory is the log's account of principals, policies, connectors, delegations, secrets, grants,
+// mandates and workflows.
 type rightsHistory struct {
 	principals map[subject]*loggedPrincipal
-	// policies holds the hashes of the versions, by "policy:<version>"; active
-	// is the version that was applied or activated last.
+	// policies holds the hashes of the versions, by "policy:<version>" and "connectors:<version>"; active is
+	// the version that was applied or activated last.
 	policies map[subject]string
 	active   map[string]int
 	// delegations, by id, according to their last entries.
@@ -62,6 +64,8 @@ type rightsHistory struct {
 	grants map[subject]loggedGrant
 	// mandates, by id, with the hash of the row in their last entries.
 	mandates map[subject]string
+	// workflows, by the id of a version.
+	workflows map[subject]loggedWorkflow
 }
 
 // loggedPrincipal is a principal according to its entries. A field that an
@@ -80,17 +84,16 @@ type loggedPrincipal struct {
 	ApproverSince json.RawMessage `json:"approver_since"`
 }
 
-// readRights reads the entries of principals and policies in the order of
-// writing. It keeps one record per principal and policy version.
+// readRights reads the entries of everything that rightsHistory holds, in the order of writing.
 func readRights(ctx context.Context, tx *sql.Tx) (*rightsHistory, error) {
 	h := &rightsHistory{principals: map[subject]*loggedPrincipal{}, policies: map[subject]string{},
 		active:      map[string]int{},
 		delegations: map[subject]loggedDelegation{}, grants: map[subject]loggedGrant{},
-		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}}
+		mandates: map[subject]string{}, secrets: map[subject]loggedSecret{}, workflows: map[subject]loggedWorkflow{}}
 	const query = `SELECT tenant, body FROM audit_leaf WHERE action_id = '' AND (
   body LIKE '%"type":"principal.%' OR body LIKE '%"type":"policy.%' OR body LIKE '%"type":"delegation.%'
   OR body LIKE '%"type":"connectors.%' OR body LIKE '%"type":"grant.%' OR body LIKE '%"type":"mandate.%'
-  OR body LIKE '%"type":"secret.%'
+  OR body LIKE '%"type":"secret.%' OR body LIKE '%"type":"workflow.applied"%'
   OR body LIKE '%"approver_since":%')
 ORDER BY seq`
 	err := each(ctx, tx, query, func(rows *sql.Rows) error {
@@ -136,6 +139,11 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 		h.granted(tenant, l)
 	case "mandate.given", "mandate.used", "mandate.narrowed", "mandate.paused", "mandate.resumed", "mandate.ended":
 		h.mandated(tenant, l)
+	case "workflow.applied":
+		w := loggedWorkflow{digest: l.Digest}
+		if json.Unmarshal([]byte(l.Data), &w) == nil {
+			h.workflows[at] = w
+		}
 	case "secret.set", "secret.rotated", "secret.revoked":
 		h.kept(tenant, l)
 	default:
@@ -268,36 +276,5 @@ func (f *file) checkQuestion(say sayer) {
 			say(23, "the approval's people, number of votes or expiry differ from the log")
 		}
 		return
-	}
-}
-
-// checkVotes checks rule 23: the votes in the table are those in the log.
-func (f *file) checkVotes(say sayer) {
-	logged, whose, grants := map[string]gatehouse.DecisionKind{}, map[string]string{}, map[string]string{}
-	for _, l := range f.leaves {
-		if l.Type != "hitl.voted" && l.Type != "hitl.approved" && l.Type != "hitl.rejected" {
-			continue
-		}
-		var d struct {
-			Decision gatehouse.DecisionKind `json:"decision"`
-			For      string                 `json:"for"`
-			Grant    string                 `json:"grant"`
-		}
-		if l.Data != "" && json.Unmarshal([]byte(l.Data), &d) == nil && strings.HasPrefix(l.Actor, "prn_") {
-			logged[l.Actor], whose[l.Actor], grants[l.Actor] = d.Decision, d.For, d.Grant
-		}
-	}
-	for _, v := range f.votes {
-		if logged[v.principalID] != v.decision {
-			say(23, "%s has %s, the log says %q", v.name, v.decision, logged[v.principalID])
-		} else if whose[v.principalID] != v.lender {
-			say(23, "%s voted for %q, the log says for %q", v.name, v.lender, whose[v.principalID])
-		} else if grants[v.principalID] != v.grant {
-			say(23, "%s voted by the grant %q, the log says %q", v.name, v.grant, grants[v.principalID])
-		}
-		delete(logged, v.principalID)
-	}
-	for actor, decision := range logged {
-		say(23, "the log says that %s has %s, and there is no vote", actor, decision)
 	}
 }

@@ -19,6 +19,7 @@ func (f *file) check(r *Report) {
 	f.checkPushes(say)
 	f.checkDigests(say)
 	f.checkDecision(say)
+	f.checkProposed(say)
 	f.checkQuestion(say)
 	f.checkVotes(say)
 	f.checkClaims(say)
@@ -111,7 +112,7 @@ func (f *file) checkHeld(say sayer) {
 	}
 	held := slices.ContainsFunc(f.votes, func(v vote) bool { return v.decision == gatehouse.Reject })
 	if held != f.approval.rejectsAt.Valid {
-		say(17, "the action is pending, a person has rejected it: %v, which takes effect at a time: %v", held,
+		say(17, "the pending action has a vote that rejects: %v; a time at which a rejection takes effect: %v", held,
 			f.approval.rejectsAt.Valid)
 	}
 }
@@ -141,7 +142,8 @@ func (f *file) checkPushes(say sayer) {
 	}
 }
 
-// checkDigests checks rule 6: it recomputes the digest from the stored content.
+// checkDigests checks rule 6: it recomputes the digest from the stored content. An action without a proposal
+// counts under rule 16.
 func (f *file) checkDigests(say sayer) {
 	if f.proposal == nil {
 		say(16, "the action has no proposal")
@@ -228,7 +230,7 @@ func (f *file) checkClaims(say sayer) {
 	}
 }
 
-// checkReceipts checks rules 5, 7 and 12.
+// checkReceipts checks rules 5, 7 and 12, and rule 14 for mirrors.
 func (f *file) checkReceipts(say sayer) {
 	calls, proofs := 0, 0
 	for _, c := range f.receipts {

@@ -192,8 +192,8 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 }
 
 // attempts returns the expected number of stored attempts of a step: all except
-// the current one. Earlier builds stored none for a last lease without work, as
-// of a step that was skipped, was canceled, or waits for its items.
+// the current one. Earlier builds stored none for a last lease without work, such
+// as that of a step that was skipped, was canceled, or waits for its items.
 func (f *runFile) attempts(s *stepRow) (least, most int) {
 	most = s.Attempts
 	if s.Status == gatehouse.StepRunning {

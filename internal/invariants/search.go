@@ -12,9 +12,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// searchIndex compares each block of the search index with the words of its
-// actions, under rule 16: the index must name no action that is gone, and lack
-// none that is there.
+// searchIndex compares each block of the search index with the words of its actions: the index must name no
+// action that is gone, and lack none that is there. A difference counts under rule 16, as a reference to
+// nothing.
 func (c *checker) searchIndex(ctx context.Context) error {
 	var tenants []*gatehouse.Tenant
 	err := c.t.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
@@ -58,8 +58,7 @@ func (c *checker) searchBlock(ctx context.Context, tx *sql.Tx, tenants []*gateho
 	return nil
 }
 
-// searchTenant returns how the index of a tenant differs from what it should be;
-// "" for not at all.
+// searchTenant returns a difference between the index of a tenant's block and want, "" if there is none.
 func (c *checker) searchTenant(
 	ctx context.Context, tx *sql.Tx, tenant string, block int64, want gatehouse.SearchTenant,
 ) (wrong string, err error) {
@@ -73,18 +72,18 @@ func (c *checker) searchTenant(
 		var have []byte
 		err := rows.Scan(&word, &have)
 		if !bytes.Equal(have, words[word]) {
-			wrong = strconv.Quote(word)
+			wrong = "the rows of " + strconv.Quote(word)
 		}
 		delete(words, word)
 		return err
 	}, tenant, block)
 	for w := range words {
-		wrong = "there is no " + strconv.Quote(w)
+		wrong = "the index lacks " + strconv.Quote(w)
 	}
 	if err != nil || wrong != "" || len(want.Words) == 0 {
 		return wrong, err
 	}
-	wrong = "the range of ids"
+	wrong = "the range of ids does not cover the actions"
 	err = c.rows(ctx, tx, `SELECT low_id, top_id FROM action_word_block`+ofBlock, func(rows *sql.Rows) error {
 		var low, top string
 		err := rows.Scan(&low, &top)

@@ -28,7 +28,7 @@ func TestDivide(t *testing.T) {
 			for i, q := range queues {
 				got[i] += q.Given
 			}
-			// Nobody is ever ahead by more than one lease times its weight.
+			// No queue is ever ahead by more than one lease times its weight.
 			off := func(a, b, most int) bool { return a-b < -most || a-b > most }
 			if off(got[2], got[3], 1) || off(got[0]+got[1], 3*got[2], 3) || off(got[0], 2*got[1], 2) || got[4] != 0 {
 				t.Fatalf("leases of %d: %v", n, got)
@@ -37,8 +37,8 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestDivideChargesNothing: leases that fail cost nothing, and those that find less
-// cost what they found.
+// TestDivideChargesNothing: Divide gives the same again until Charge has counted what
+// was given.
 func TestDivideChargesNothing(t *testing.T) {
 	t.Parallel()
 	var f Fair
@@ -88,7 +88,7 @@ func TestForget(t *testing.T) {
 			t.Fatalf("%d children are remembered", n)
 		}
 		if i == maxNodes && f.root.children["busy"] == nil {
-			t.Error("the one with a debt was forgotten before those without")
+			t.Error("busy, whose turn lies ahead, was forgotten before a queue whose turn has come")
 		}
 	}
 }

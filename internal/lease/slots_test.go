@@ -15,11 +15,11 @@ func TestAcquire(t *testing.T) {
 		free, freed, least, most, want int
 		waits                          time.Duration
 	}{
-		"all that are free":        {free: 5, least: 1, most: 9, want: 5},
-		"at most so many":          {free: 5, least: 1, most: 3, want: 3},
-		"at most, below the least": {free: 5, least: 4, most: 3, want: 3},
-		"waits for the first":      {freed: 1, least: 1, most: 9, want: 1, waits: time.Second},
-		"patience ends":            {free: 2, least: 4, most: 9, want: 2, waits: time.Millisecond},
+		"all that are free":   {free: 5, least: 1, most: 9, want: 5},
+		"no more than most":   {free: 5, least: 1, most: 3, want: 3},
+		"most is below least": {free: 5, least: 4, most: 3, want: 3},
+		"waits for the first": {freed: 1, least: 1, most: 9, want: 1, waits: time.Second},
+		"patience ends":       {free: 2, least: 4, most: 9, want: 2, waits: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

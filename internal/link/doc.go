@@ -1,4 +1,5 @@
-// Package link signs and verifies the tokens of links in mails.
+// Package link signs and verifies the tokens of links in mails, and of browsers in which a
+// person has signed in.
 //
 // # Format
 //
@@ -8,7 +9,7 @@
 //	key        4 bytes   number of the key, big-endian
 //	purpose    1 byte    1 review, 2 device, 3 unsubscribe
 //	tenant     8 bytes   first bytes of SHA-256 of the tenant's id
-//	subject   16 bytes   first bytes of SHA-256 of the review's (session's) id, or the channel
+//	subject   16 bytes   first bytes of SHA-256 of the id of the review or session, or of the channel's name
 //	digest    32 bytes   the action's digest; zeros if the purpose is not review
 //	recipient 16 bytes   first bytes of SHA-256 of the recipient's id
 //	expires    4 bytes   seconds since 1970, big-endian
@@ -19,10 +20,12 @@
 //
 // # Rules
 //
-// The MAC is compared, in constant time, before anything that the token names is
-// looked up; only the key is found by its number. A token alone opens a page. It
-// decides nothing: scanners follow links, and some press buttons. Deciding takes one
-// thing more that neither link nor page has: a signed-in session, a device that the
-// recipient has signed in with, or, where the policy allows it, the code in the mail's
-// text.
+// The key is found by its number, then the MAC is compared, in constant time. Nothing
+// else that the token names is looked up before.
+//
+// A review token alone opens a page. It decides nothing: scanners follow links, and some
+// press buttons. Deciding needs one more proof, which neither link nor page contains: a
+// session or API key of the recipient, or, where the policy allows it, a browser in which
+// the recipient has signed in, or the code in the mail's text. An unsubscribe token alone
+// switches off digests.
 package link

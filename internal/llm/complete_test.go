@@ -33,7 +33,7 @@ func TestComplete(t *testing.T) {
 		want := llm.Answer{Text: "It is the printer.", StopReason: llm.StopEnd, InputTokens: 100, OutputTokens: 7,
 			RequestID: "req_fake_1", Model: "small"}
 		if call.Protocol == llmtest.Anthropic {
-			// Anthropic's input_tokens leave out what a cache had or took.
+			// Anthropic's input_tokens exclude the tokens read from a cache and those written to it.
 			want.InputTokens = 143
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -119,7 +119,8 @@ func TestJSONAnswers(t *testing.T) {
 	}
 }
 
-// TestJSONOfAnthropic: the protocol has no JSON format to request.
+// TestJSONOfAnthropic: the Messages API has no format for an arbitrary JSON object, so the system prompt asks
+// for one.
 func TestJSONOfAnthropic(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("```json\n{\"group\": \"network\"}\n```"))
@@ -133,7 +134,7 @@ func TestJSONOfAnthropic(t *testing.T) {
 	}
 }
 
-// TestMaxTokensField calls servers that know only the older name.
+// TestMaxTokensField: the token limit has the configured name, max_completion_tokens by default.
 func TestMaxTokensField(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, say("so"))
@@ -162,9 +163,9 @@ func TestRequestsRefused(t *testing.T) {
 		"no model":              {Prompt: "x"},
 		"nothing said":          {Model: "m"},
 		"prompt and messages":   {Model: "m", Prompt: "x", Messages: user},
-		"a role":                {Model: "m", Messages: []llm.Message{{Role: "system", Text: "x"}}},
+		"a system message":      {Model: "m", Messages: []llm.Message{{Role: "system", Text: "x"}}},
 		"an empty message":      {Model: "m", Messages: []llm.Message{{Role: llm.RoleUser, Text: " "}}},
-		"the last not a user's": {Model: "m", Messages: append(user, llm.Message{Role: llm.RoleAssistant, Text: "{"})},
+		"assistant speaks last": {Model: "m", Messages: append(user, llm.Message{Role: llm.RoleAssistant, Text: "{"})},
 		"negative limit":        {Model: "m", Prompt: "x", MaxTokens: -1},
 		"huge limit":            {Model: "m", Prompt: "x", MaxTokens: llm.MaxTokens + 1},
 		"temperature no number": {Model: "m", Prompt: "x", Temperature: "warm"},

@@ -36,7 +36,7 @@ type openAIFormat struct {
 type openAIRequest struct {
 	Model    string          `json:"model"`
 	Messages []openAIMessage `json:"messages"`
-	// One of the two is set: OpenAI deprecates max_tokens, and other servers know nothing else.
+	// One of the two is set: OpenAI deprecates max_tokens, and some other servers accept only max_tokens.
 	MaxCompletionTokens int             `json:"max_completion_tokens,omitempty"`
 	MaxTokens           int             `json:"max_tokens,omitempty"`
 	Temperature         json.RawMessage `json:"temperature,omitempty"`

@@ -68,7 +68,7 @@ func newEndpoint(c Config, path string) *endpoint {
 	}
 }
 
-// newRedactor removes a key from a text, also in its JSON-escaped forms.
+// newRedactor returns a replacer that removes a key from a text: as it is, URL-escaped and JSON-escaped.
 func newRedactor(key string) *strings.Replacer {
 	if len(key) < 4 { // a short key would match ordinary text
 		return strings.NewReplacer()
@@ -134,21 +134,21 @@ func (e *endpoint) post(
 		return bad("the answer is not JSON; is the base URL right?", err)
 	}
 	if err := json.Unmarshal(read, answer); err != nil {
-		return bad("the answer is not as the protocol has it", err)
+		return bad("the answer does not follow the provider's protocol", err)
 	}
 	return requestID, nil
 }
 
-// network makes an error of a request without an answer. parent is the caller's context, own is
-// the one with the timeout.
+// network makes an error of a request without a complete answer. parent is the caller's context,
+// own is the one with the timeout.
 func network(parent, own context.Context, err error) *Error {
-	e := &Error{Code: CodeUnreachable, Detail: "the provider could not be reached", Retryable: true, cause: err}
+	e := &Error{Code: CodeUnreachable, Detail: "the connection to the provider failed", Retryable: true, cause: err}
 	switch {
 	case errors.Is(err, ssrf.ErrProhibitedIP):
 		e.Code, e.Retryable = CodeAddressRefused, false
 		e.Detail = "the provider's address is inside the network, and allow_private is not set"
 	case errors.Is(parent.Err(), context.Canceled):
-		e.Code, e.Detail = CodeCanceled, "the request was given up"
+		e.Code, e.Detail = CodeCanceled, "the caller canceled the request"
 	case own.Err() != nil:
 		e.Code, e.Detail = CodeTimeout, "no answer came in time"
 	}

@@ -43,8 +43,8 @@ const (
 	ServerName = "localhost"
 )
 
-// quick disables protection from power failures, but not from crashes of the server, and features
-// that a small database does not need.
+// quick turns off what a small database does not need, and protection from power failures, but not that from
+// crashes of the server.
 var quick = []string{
 	"--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-log-file-size=16M",
 	"--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve",
@@ -154,9 +154,9 @@ func (s *Server) Up() error {
 	args := append([]string{
 		"--no-defaults", "--datadir=" + s.data(), "--socket=" + s.Socket(), "--pid-file=" + filepath.Join(s.Dir, "pid"),
 		"--skip-networking", "--max-connections=400",
-		// A server that starts deletes the temporary tables of all servers with its folder.
+		// A starting server deletes all temporary tables in this folder, also those of other servers.
 		"--tmpdir=" + temporary,
-		// A program that relies on careful defaults fails its tests.
+		// Careless defaults on purpose: a program that relies on careful ones fails its tests.
 		"--sql-mode=", "--default-time-zone=+05:00", "--transaction-isolation=READ-UNCOMMITTED",
 		"--innodb-lock-wait-timeout=3000",
 		"--ssl-cert=" + s.CA(), "--ssl-key=" + filepath.Join(s.Dir, "key.pem"),

@@ -64,8 +64,8 @@ func parseCall(params []byte) (*call, error) {
 	return c, nil
 }
 
-// call handles tools/call and returns the answer; nil when the client no longer
-// wants one.
+// call handles tools/call and returns the answer; nil when the call was passed
+// on to the server, or the client no longer waits.
 func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 	c, err := parseCall(f.params)
 	if err != nil {
@@ -215,13 +215,13 @@ func join(
 }
 
 // rejectionHolds reports whether a rejection also answers equal calls: for a while, so that
-// people are not asked again at once, and forever if a server's tools were rejected.
+// people are not asked again at once, and forever if it rejects a server's changed tools.
 func rejectionHolds(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusRejected &&
 		(a.ActionType == acceptType || a.DecidedAt != nil && time.Since(*a.DecidedAt) < rejectionStands)
 }
 
-// failed answers a call when the gate did not respond or refused the proposal.
+// failed answers a call when the gate did not respond, or a request was refused.
 func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 	if ctx.Err() != nil {
 		return nil
@@ -292,7 +292,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	return answer
 }
 
-// hold waits until an action is finished, somebody asks, wait has passed, or the
+// hold waits until an action is finished, a reviewer asks, wait has passed, or the
 // server has ended. x is the server's answer if this proxy executed the action.
 func (p *Proxy) hold(
 	ctx context.Context, c *call, a *gatehouse.Action, wait time.Duration,
@@ -338,8 +338,8 @@ func (p *Proxy) hold(
 	}
 }
 
-// settling is how long the result of this proxy's own call may arrive after the
-// gate has reported the outcome.
+// settling is how long hold waits for the result of this proxy's own call after
+// the gate has reported the outcome.
 const settling = 5 * time.Second
 
 // within reports whether a channel is closed within a given time.
@@ -359,8 +359,8 @@ func within(ctx context.Context, closed <-chan struct{}, d time.Duration) bool {
 // the gate.
 const quick = 100 * time.Millisecond
 
-// poll waits until an action is finished, the server has ended, or here is closed, which means
-// that this proxy has executed it.
+// poll waits until an action is finished, a reviewer asks, wait has passed, the server has ended, or
+// here is closed: this proxy has executed the action.
 func (p *Proxy) poll(
 	ctx context.Context, a *gatehouse.Action, here <-chan struct{}, wait time.Duration,
 ) (*gatehouse.Action, error) {

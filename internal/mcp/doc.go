@@ -8,9 +8,12 @@
 //
 //   - tools/call becomes an action of the connector mcp:NAME. Its operation is
 //     the tool, its change the arguments. No byte of the client's request
-//     reaches the server.
-//   - tools/list is answered with the pinned definitions and the tool
-//     gatehouse_wait.
+//     reaches the server. Two kinds of calls become no action: the proxy itself
+//     answers calls of gatehouse_wait and gatehouse_answer, and it passes on
+//     calls of a tool in [Config].ReadOnly whose pinned definition has
+//     readOnlyHint.
+//   - tools/list is answered with the pinned definitions and the tools
+//     gatehouse_wait and gatehouse_answer.
 //   - initialize and server/discover keep the pinned instructions, and offer
 //     the gate's own tasks instead of the server's. The gate answers tasks/….
 //
@@ -21,9 +24,13 @@
 //
 // # Failure rules
 //
-//   - The gate does not answer: nothing is sent, and the result says so.
-//   - The proxy or the server dies after a call was sent: the lease expires,
-//     and the outcome is unknown. The call is not sent again.
+//   - The gate does not answer the proposal: nothing is sent, and the result
+//     says so. The gate does not answer later: the result says that the outcome
+//     is not known.
+//   - The proxy dies after a call was sent: the lease expires. The server dies:
+//     the proxy reports at once that the outcome is ambiguous. In both cases a
+//     call of class A is sent again; any other call becomes unknown and is not
+//     sent again.
 //   - The server of a proxy on stdio ends: the proxy answers each open call with
 //     what is known of its action, and ends.
 //   - A tool's definition, the instructions or the command line differ from

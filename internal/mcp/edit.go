@@ -37,7 +37,7 @@ func editText(a *gatehouse.Action) string {
 			break
 		}
 	}
-	b.WriteString("\nThe arguments that count: " + string(a.ProposedChange))
+	b.WriteString("\nThe arguments that are valid now: " + string(a.ProposedChange))
 	return clip(b.String(), maxEdited) + "\n"
 }
 

@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -370,6 +373,37 @@ func TestFrontServerGone(t *testing.T) {
 	}
 	if g := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, session); g.status != 404 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestFrontHowTheServerEnds: clients with and without sessions learn how the server has ended, or why
+// it did not start.
+func TestFrontHowTheServerEnds(t *testing.T) {
+	t.Parallel()
+	bad := filepath.Join(t.TempDir(), "secret")
+	must(t, os.WriteFile(bad, nil, 0o700))
+	for want, command := range map[string][]string{
+		"has ended: exit status 3":                                 {"sh", "-c", "read line; echo secret >&2; exit 3"},
+		"has ended: signal: killed":                                {"sh", "-c", "read line; kill -9 $$"},
+		"could not be started: exec format error":                  {bad},
+		"could not be started: executable file not found in $PATH": {"secret-server"},
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, func(f *Front) {
+				f.Start = func() (Upstream, error) { return Start(Command{Args: command}, slog.New(slog.DiscardHandler)) }
+			})
+			for _, got := range []said{
+				s.do("POST", hello),
+				s.do("POST", modernFrame("1", "server/discover", `{}`), modernHeader("server/discover", "")...),
+				s.do("POST", modernFrame("1", "tools/call", `{"name":"write","arguments":{}}`),
+					modernHeader("tools/call", "write")...),
+			} {
+				if !strings.Contains(got.body, `"the MCP server `+want+`"`) || strings.Contains(got.body, "secret") {
+					t.Errorf("%+v, want %s", got, want)
+				}
+			}
+		})
 	}
 }
 

@@ -100,7 +100,7 @@ func (k *keyState) initialize(w http.ResponseWriter, r *http.Request, f *frame) 
 
 func (k *keyState) notBegun(w http.ResponseWriter, f *frame, err error) {
 	k.front.logFor(k.me).Error("a session could not be started", "error", err)
-	status, detail := http.StatusBadGateway, "the MCP server could not be started"
+	status, detail := http.StatusBadGateway, "the MCP server could not be started"+whyNotStarted(err)
 	if errors.Is(err, errFull) || errors.Is(err, errStopping) {
 		status, detail = http.StatusServiceUnavailable, err.Error()
 		w.Header().Set("Retry-After", "5")
@@ -218,8 +218,13 @@ func (k *keyState) handle(w http.ResponseWriter, r *http.Request, s *session, f 
 	}
 	o, raw := s.request(f)
 	if o == nil {
-		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
-			"a request with this id is open, or the session has ended")
+		detail := "a request with this id is open, or the session has ended"
+		s.proxy.mu.Lock()
+		if s.proxy.ended != nil {
+			detail = s.proxy.ended.Error()
+		}
+		s.proxy.mu.Unlock()
+		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest, detail)
 		return
 	}
 	defer s.leave(o)
@@ -256,8 +261,9 @@ type answering struct {
 	succeeded bool
 }
 
-// run writes the frames of a request up to its answer: as JSON if the answer
-// comes at once and alone, otherwise as a stream.
+// run writes the frames of a request up to its answer. It writes JSON if the
+// answer comes at once and alone, unless the answer is a result and the client
+// prefers a stream. Otherwise it writes a stream.
 func (a *answering) run() {
 	timeout := streamAfter
 	if a.method == "server/discover" {
@@ -299,7 +305,7 @@ func (a *answering) run() {
 }
 
 // status returns the HTTP status of an answer. The protocol without sessions
-// defines its own for some errors.
+// defines the status for some errors.
 func (a *answering) status(f *frame) int {
 	if f.failure == nil {
 		return http.StatusOK

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -337,6 +338,41 @@ func TestServerEnds(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, errServerGone) {
 		t.Error(err)
+	}
+}
+
+// endings are servers that end when they have read a line, and what the client learns: never what
+// they wrote to standard error.
+var endings = map[string]string{
+	"echo secret >&2; exit 3":                      "the MCP server has ended: exit status 3",
+	"kill -9 $$":                                   "the MCP server has ended: signal: killed",
+	"exec 1>&-; while read line; do :; done":       "the MCP server has ended: it closed its output",
+	`printf '{"jsonrpc":"2.0"'; exec 0<&-; exit 0`: "the MCP server has ended: exit status 0",
+}
+
+// TestHowTheServerEnds: the client of a proxy on stdio learns how the server has ended.
+func TestHowTheServerEnds(t *testing.T) {
+	t.Parallel()
+	for script, want := range endings {
+		t.Run(script, func(t *testing.T) {
+			t.Parallel()
+			folder, err := OpenFolder(t.TempDir())
+			must(t, err)
+			log := slog.New(slog.DiscardHandler)
+			server, err := Start(Command{Args: []string{"sh", "-c", "read line; " + script}}, log)
+			must(t, err)
+			gate := keyed{&pendingGate{byKey: map[string]*gatehouse.Action{}, decided: make(chan struct{})}, "a"}
+			in, client := io.Pipe()
+			var said bytes.Buffer
+			go func() { _, _ = io.WriteString(client, `{"jsonrpc":"2.0","id":5,"method":"ping"}`+"\n") }()
+			c := Config{Name: "peer", Upstream: server, Gate: gate, Folder: folder, Log: log}
+			if err := Run(t.Context(), c, in, &said); !errors.Is(err, errServerGone) || err.Error() != want {
+				t.Errorf("the proxy ended with %v", err)
+			}
+			if got := memberOf(memberOf(said.Bytes(), "error"), "message"); string(got) != strconv.Quote(want) {
+				t.Errorf("answered %s, want %s", said.String(), want)
+			}
+		})
 	}
 }
 

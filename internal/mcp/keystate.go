@@ -94,8 +94,7 @@ func (k *keyState) refresh() {
 	}
 }
 
-// work executes approved actions until the front closes, then ends the
-// sessions.
+// work executes approved actions until the key is dropped or the front closes, then ends the sessions.
 func (k *keyState) work() {
 	w := &worker{
 		Config: k.front.Config, ready: k.awaitReady, carryOut: k.carryOut,
@@ -148,7 +147,7 @@ func (k *keyState) take(call string) *session {
 	return found
 }
 
-// put returns a session from take.
+// put gives back a session that take returned.
 func (k *keyState) put(s *session) {
 	k.mu.Lock()
 	s.busy--
@@ -295,8 +294,8 @@ func (k *keyState) end(s *session) {
 	}
 }
 
-// retire lets a session's server end when its calls have returned; true when it
-// has none.
+// retire lets a session end when its calls have returned; true if none is in progress, so that the caller must
+// close it.
 func (k *keyState) retire(s *session) bool {
 	s.retired = true
 	return s.busy == 0

@@ -21,7 +21,7 @@ func modernVersion(f *frame) string {
 }
 
 // headersOf returns the headers that repeat a frame's method, the name, URI or
-// task id in its params, and the arguments that the tool's schema lists.
+// task id in its params, and the arguments that have a mirror.
 func (r *remote) headersOf(f *frame) map[string]string {
 	out := map[string]string{methodHeader: f.method}
 	subject := map[string]string{

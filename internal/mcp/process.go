@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -28,7 +29,8 @@ type Upstream interface {
 	// Abandon says that the answer to the request is no longer needed.
 	Abandon(id []byte)
 	// Receive returns the next frame. After [errTooLong] there may be more
-	// frames, after any other error there are none.
+	// frames, after any other error there are none. An error that wraps
+	// errServerGone says how the server has ended.
 	Receive() ([]byte, error)
 	// Close ends the server.
 	Close() error
@@ -86,6 +88,27 @@ type process struct {
 	stdin    io.WriteCloser
 	lines    *lines
 	mu       sync.Mutex // one frame at a time
+	// wait waits until the process has ended. If it is called before the output was read to its end, the rest of
+	// the output is lost.
+	wait func() error
+	// over is closed when Receive has found the end of the output, with the error
+	// how.
+	over chan struct{}
+	how  error
+}
+
+// whyNotStarted says why a program did not start, without its path and its arguments; "" for an
+// error of another kind.
+func whyNotStarted(err error) string {
+	var unknown *exec.Error
+	var failed *fs.PathError
+	switch {
+	case errors.As(err, &unknown):
+		return ": " + unknown.Err.Error()
+	case errors.As(err, &failed):
+		return ": " + failed.Err.Error()
+	}
+	return ""
 }
 
 // Start starts a server. Its standard error is logged, quoted and bounded.
@@ -99,7 +122,9 @@ func Start(c Command, log *slog.Logger) (Upstream, error) {
 	}
 	ctx, kill := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, path, c.Args[1:]...) //nolint:gosec // the operator's own command line
-	p := &process{identity: c.identity(path), kill: kill, cmd: cmd}
+	p := &process{
+		identity: c.identity(path), kill: kill, cmd: cmd, wait: sync.OnceValue(cmd.Wait), over: make(chan struct{}),
+	}
 	p.cmd.Env = c.environment(os.LookupEnv)
 	p.cmd.Stderr = &loggedLines{log: log}
 	p.cmd.WaitDelay = time.Second
@@ -151,13 +176,40 @@ func (p *process) Send(frame []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
-	return err
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-p.over:
+		return p.how
+	case <-time.After(exitGrace + time.Second):
+		return err
+	}
 }
 
 // Abandon does nothing: a later answer is dropped.
 func (p *process) Abandon([]byte) {}
 
-func (p *process) Receive() ([]byte, error) { return p.lines.next() }
+func (p *process) Receive() ([]byte, error) {
+	line, err := p.lines.next()
+	if !errors.Is(err, io.EOF) {
+		return line, err
+	}
+	ended := make(chan struct{})
+	go func() { _ = p.wait(); close(ended) }()
+	select {
+	case <-ended:
+		p.how = fmt.Errorf("%w: %s", errServerGone, p.cmd.ProcessState)
+	case <-time.After(exitGrace):
+		p.how = fmt.Errorf("%w: it closed its output", errServerGone)
+	}
+	close(p.over)
+	return nil, p.how
+}
+
+// exitGrace is how long a server may take to exit after it has closed its output. It is longer than
+// the WaitDelay.
+const exitGrace = 2 * time.Second
 
 // closeGrace is how long a server may take to end by itself.
 const closeGrace = 3 * time.Second
@@ -170,7 +222,7 @@ func (p *process) Close() error {
 	defer kill.Stop()
 	defer p.kill()
 	var exit *exec.ExitError
-	if err := p.cmd.Wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+	if err := p.wait(); err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
 		return err
 	}
 	return nil

@@ -109,7 +109,7 @@ type Proxy struct {
 	gone chan struct{}
 	// lastQuestions is the number of the last question that the client got, by action.
 	lastQuestions map[string]int
-	// watching holds the client's waiting requests, by the action's id.
+	// watching holds the watchers of each action's progress, by the action's id.
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.
 	meta []byte
@@ -149,6 +149,15 @@ type reply struct {
 // errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
+// howEnded is the error for the client after an upstream's error: what it says of the server's end,
+// and nothing else.
+func howEnded(err error) error {
+	if errors.Is(err, errServerGone) {
+		return err
+	}
+	return errServerGone
+}
+
 func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
 		Config: c, out: out, forwarded: map[string]string{}, pending: map[string]chan reply{},
@@ -176,9 +185,9 @@ func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 
 var errRoles = errors.New("lacks the role")
 
-// Run proxies until the client closes its end, ctx ends, or the server ends,
-// which is an error: open requests are answered first. Otherwise, calls in
-// progress at the server get some time to return.
+// Run proxies until the client closes its end, ctx ends, or the server ends. If the
+// server ends, Run answers the open requests and returns an error. Otherwise, it
+// gives the calls in progress at the server some time to return.
 func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	if err := c.complete(); err != nil {
 		return err
@@ -202,8 +211,10 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	case err = <-client:
 	case <-ctx.Done():
 	case err = <-server:
-		err = errors.Join(errServerGone, err)
-		p.end(errServerGone)
+		p.end(howEnded(err))
+		if !errors.Is(err, errServerGone) {
+			err = errors.Join(errServerGone, err)
+		}
 		p.answerForwarded()
 		stopWork()
 		worker.Wait()
@@ -231,11 +242,11 @@ func (p *Proxy) end(err error) {
 // answerForwarded answers the requests that the server has left without an answer.
 func (p *Proxy) answerForwarded() {
 	p.mu.Lock()
-	open := p.forwarded
+	open, ended := p.forwarded, p.ended
 	p.forwarded = map[string]string{}
 	p.mu.Unlock()
 	for id := range open {
-		p.answer(errorFrame([]byte(id), codeInternal, errServerGone.Error()))
+		p.answer(errorFrame([]byte(id), codeInternal, ended.Error()))
 	}
 }
 
@@ -361,7 +372,7 @@ func (p *Proxy) forward(f *frame) {
 		delete(p.forwarded, string(f.id))
 		p.mu.Unlock()
 		if open {
-			p.answer(errorFrame(f.id, codeInternal, errServerGone.Error()))
+			p.answer(errorFrame(f.id, codeInternal, howEnded(err).Error()))
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (p *Proxy) stateAnswer(f *frame, a *gatehouse.Action, x *execution) (answer
 	return p.gateResult(f, a.ID, string(a.Status), describe(a)), final
 }
 
-// describe tells a model the state of an action and what it can do.
+// describe tells a model the state of an action, and what the model can do.
 func describe(a *gatehouse.Action) string { return editText(a) + standing(a) }
 
 func standing(a *gatehouse.Action) string {
@@ -137,6 +137,10 @@ const (
 	maxExcerpt = 4 << 10
 )
 
+// keptDepth bounds the nesting of a result that a receipt stores in full: the request that reports it nests it two
+// levels deeper.
+const keptDepth = gatehouse.MaxDepth - 2
+
 // keepResult returns what a receipt stores of a result.
 func keepResult(result []byte) gatehouse.JSON {
 	out := []gatehouse.Member{
@@ -144,7 +148,7 @@ func keepResult(result []byte) gatehouse.JSON {
 		{Name: "sha256", Value: gatehouse.StringJSON(digestOf(result))},
 	}
 	kept, err := gatehouse.Canonicalize(result)
-	if err == nil && len(kept) <= maxKept {
+	if err == nil && len(kept) <= maxKept && gatehouse.CheckJSONWithin(result, keptDepth) == nil {
 		out = append(out, gatehouse.Member{Name: "result", Value: kept})
 	} else {
 		excerpt := gatehouse.StringJSON(clip(string(result), maxExcerpt))

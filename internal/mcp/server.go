@@ -34,9 +34,9 @@ type Service interface {
 const instructions = "Gatehouse stands between you and the systems that you change. Propose a change with " +
 	"propose_change; a policy and people decide, and Gatehouse carries out what was approved. Never assume that a " +
 	"proposal was applied: look at its status. A rejection comes with the reviewer's notes; take them into " +
-	"account in a revision. A reviewer may edit your change: the action is then superseded, and superseded_by is what " +
-	"counts, with edit saying what was changed and why. A reviewer may ask you: answer the questions in questions with " +
-	"answer_question."
+	"account in a revision. A reviewer may edit your change: the action is then superseded by the action in " +
+	"superseded_by, whose edit says what was changed and why. A reviewer may ask you: answer the questions in " +
+	"questions with answer_question."
 
 // proposalSchema describes a proposal to a model. The server checks everything.
 const proposalSchema = `{
@@ -84,18 +84,18 @@ func serverTools() []tool {
 			name: "answer_question", required: `"action_id","question","text"`, run: answerQuestion,
 			properties: "{" + idSchema + `,"question":{"type":"integer","description":"the number of the question"},` +
 				`"text":{"type":"string","description":"the answer, at most 4 KB"}}`,
-			description: "Answers a reviewer's question about an own pending action. It decides nothing.",
+			description: "Answers a reviewer's question about a pending action of yours. It decides nothing.",
 		}, {
 			name: "cancel_action", properties: "{" + idSchema + "}", required: `"action_id"`, run: cancel,
-			description: "Withdraws an own action that is still pending.",
+			description: "Withdraws an action of yours that is still pending.",
 		}, {
 			name: "revise_action", run: revise, required: `"action_id",` + proposalRequired,
 			properties:  strings.Replace(proposalSchema, "{", "{"+idSchema+",", 1) + "}",
-			description: "Replaces an own pending action by another proposal. Votes do not carry over.",
+			description: "Replaces a pending action of yours by another proposal. Votes do not carry over.",
 		}, {
 			name: "check_policy", properties: proposalSchema + "}", required: proposalRequired,
 			run: explain, reads: true,
-			description: "Tells how the policy would judge a proposal, and who would be asked. Nothing is stored.",
+			description: "Shows how the policy would judge a proposal, and who would be asked. Nothing is stored.",
 		}, {
 			name: "list_actions", run: list, reads: true,
 			properties: `{"status":{"type":"string"},"action_type":{"type":"string"},"query":{"type":"string"},` +
@@ -160,8 +160,8 @@ func (t *tool) wrongType(e *jsonv2.SemanticError) error {
 	return gatehouse.Violations{{Pointer: string(e.JSONPointer), Detail: detail}}.Err()
 }
 
-// check refuses arguments that the tool does not define in exactly this
-// spelling, and the absence of one that it needs.
+// check refuses arguments whose exact name the tool does not define, and missing
+// required arguments.
 func (t *tool) check(arguments []byte) error {
 	var properties, given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(t.properties), &properties); err != nil {
@@ -207,7 +207,7 @@ func toolResult(out any, err error) *sdk.CallToolResult {
 	return &sdk.CallToolResult{IsError: err != nil, Content: []sdk.Content{&sdk.TextContent{Text: string(b)}}}
 }
 
-// read decodes arguments strictly. The error of a value of the wrong type is a
+// read decodes arguments strictly. For a value of the wrong type, it returns a
 // *[jsonv2.SemanticError].
 func read(arguments []byte, into any) error {
 	if len(arguments) == 0 {
@@ -448,8 +448,8 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 
 func (*lockedWriter) Close() error { return nil }
 
-// NewHandler serves the MCP server over streamable HTTP, for both eras of the
-// protocol. The bearer token of each request is the caller's own key;
+// NewHandler serves the MCP server over streamable HTTP, for the protocol with and
+// without sessions. The bearer token of each request is the caller's own key;
 // serviceFor returns its client. A request with another site's Origin or, on
 // loopback, another Host is refused.
 func NewHandler(version string, serviceFor func(key string) (Service, error)) http.Handler {

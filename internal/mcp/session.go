@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
@@ -79,16 +80,17 @@ func (s *session) run() {
 	close(over)
 	s.isGone.Store(true)
 	s.state.forgetSession(s)
-	s.proxy.end(errServerGone)
+	ended := howEnded(err)
+	s.proxy.end(ended)
 	s.close()
-	if err != nil {
+	if err != nil && !errors.Is(err, errServerGone) {
 		s.log("reading from the server failed", "error", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.detached = true
 	for id, o := range s.outlets {
-		o.add(errorFrame(o.id, codeInternal, errServerGone.Error()))
+		o.add(errorFrame(o.id, codeInternal, ended.Error()))
 		delete(s.outlets, id)
 	}
 	if s.listening != nil {
@@ -134,7 +136,7 @@ type outlet struct {
 	id, progress []byte
 	// known is the id by which the proxy knows the request.
 	known string
-	// number counts the requests of the session.
+	// number is the request's number in the session, from 1.
 	number int
 	// listensForTools is true if the request opens a stream for notifications of changed
 	// tools.

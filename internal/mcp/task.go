@@ -281,8 +281,8 @@ func (p *Proxy) taskResult(ctx context.Context, f *frame, id string, r *taskRef,
 	return resultFrame(f.id, setMember(result, "_meta", meta))
 }
 
-// cancelTask cancels an action that waits for people. An approved action is
-// executed.
+// cancelTask cancels the action of a task if it is still pending. An approved
+// action is executed nevertheless.
 func (p *Proxy) cancelTask(ctx context.Context, f *frame, id string, a *gatehouse.Action) []byte {
 	_, err := p.Gate.Cancel(ctx, a.ID)
 	var e *gatehouse.Error

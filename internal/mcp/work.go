@@ -16,7 +16,7 @@ import (
 
 // execution is the state of an action that this proxy executes.
 type execution struct {
-	// done is closed when the other fields are set.
+	// done is closed when action, result and failure are set.
 	done chan struct{}
 	// begun is true once this proxy has leased the action.
 	begun atomic.Bool
@@ -94,7 +94,7 @@ func (e *executed) settle(action string, set func(*execution)) {
 	}
 }
 
-// release forgets an action, unless the client has not received its result yet.
+// release forgets an execution, unless it has a result that no client has received.
 func (e *executed) release(action string, received bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -133,7 +133,7 @@ func (p *Proxy) work(ctx context.Context) {
 	w.run(ctx)
 }
 
-// worker leases approved actions of one key and passes them to execute.
+// worker leases approved actions of one key and passes them to carryOut.
 type worker struct {
 	Config
 	// ready waits until an action can be executed; false when ctx is over.
@@ -194,7 +194,7 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// leaseWait is the duration of one request for work.
+// leaseWait is how long one request waits for work.
 const leaseWait = 25 * time.Second
 
 // pause waits; false when ctx is over.
@@ -216,7 +216,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 type verdict struct {
 	result  *gatehouse.PushResult
 	failure *gatehouse.PushFailure
-	// The server's answer, to pass on unchanged.
+	// answer is the server's result, refusal its error, to pass on unchanged.
 	answer, refusal []byte
 }
 

@@ -17,15 +17,13 @@ import (
 
 // Tables of one engine only, which are not copied. SQLite: the stored clock and
 // batch numbers. PostgreSQL: schema versions, commit marks, the queue of leaves
-// (see queueLeaves), and the tables of this package. Two things of both engines are
-// derived in the database: the triggers of ceiling_claim write the sums of ceilings, and
-// the server fills the search index.
+// (see queueLeaves), and the tables of this package. Both: the search index, which the server fills.
 var (
 	sqliteOnly = map[string]bool{
-		"meta": true, sumTable: true, "action_word": true, "action_word_block": true, "action_word_mark": true,
+		"meta": true, "action_word": true, "action_word_block": true, "action_word_mark": true,
 	}
 	postgresOnly = map[string]bool{
-		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true, sumTable: true,
+		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true,
 		"action_word": true, "action_word_block": true, "action_word_mark": true,
 		// Replicas share rates; a process on a data folder has its own.
 		"rate_spent":       true,

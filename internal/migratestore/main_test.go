@@ -172,8 +172,8 @@ func dumpSQLite(t *testing.T, path string) map[string][]string {
 	return sorted(out)
 }
 
-// there lists columns that PostgreSQL computes from copied ones.
-var there = map[string]bool{
+// computed lists columns that PostgreSQL computes from copied ones.
+var computed = map[string]bool{
 	"principal.folded": true, "audit_batch.first": true,
 	"step.queued_at": true, "step.item_status": true, "step.own_key": true,
 }
@@ -191,7 +191,7 @@ func dumpPostgres(t *testing.T, url string) map[string][]string {
 		}
 		var cells []string
 		for n, c := range columns {
-			if there[name+"."+n] {
+			if computed[name+"."+n] {
 				continue
 			}
 			value := quoted(n) + "::text"

@@ -48,7 +48,7 @@ type Result struct {
 	Copied int64   `json:"copied"`
 	Tables []Table `json:"tables"`
 	Logs   []Log   `json:"logs"`
-	// Waiting counts the leaves of all logs without a number.
+	// Waiting counts the leaves of all logs without a number, up to maxWaiting.
 	Waiting int `json:"unnumbered"`
 }
 
@@ -63,7 +63,8 @@ type Log = gatehouse.LogHead
 
 // Run copies a folder into a database, or continues a copy. If it returns nil
 // and DryRun is not set, the database holds every row of the folder and may be
-// served. A further call changes nothing and returns the same result.
+// served. A further call changes nothing and returns the same rows, tables and
+// logs; it fails if the folder was written to meanwhile.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Rows == 0 {
 		o.Rows = 5000

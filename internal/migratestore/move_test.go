@@ -58,7 +58,7 @@ func TestMove(t *testing.T) {
 // filled lists the tables that gatetest fills.
 var filled = []string{
 	"action", "action_archive", "api_key", "approval", "audit_batch", "audit_leaf", "audit_log",
-	"ceiling_claim", "ceremony", "comment", "edit_token", "external_identity", "idempotency", "mirror",
+	"ceiling_claim", "ceiling_sum", "ceremony", "comment", "edit_token", "external_identity", "idempotency", "mirror",
 	"passkey", "policy_active", "policy_version", "principal", "principal_group", "proposal", "push",
 	"receipt", "session", "setup_link", "snooze", "step_up", "tenant", "vote",
 }

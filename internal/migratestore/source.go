@@ -16,8 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// source is the folder's file, as a store, which holds the lock, and as SQL
-// rows.
+// source is the folder's file, opened twice: as a store, which holds the lock unless it only reads, and as a SQL
+// database.
 type source struct {
 	gatehouse.Store
 	db *sql.DB
@@ -25,14 +25,13 @@ type source struct {
 	clock, batch int64
 }
 
-// openSource opens the file and holds its lock, unless only is set: reading is
-// possible next to a server.
-func openSource(ctx context.Context, config sqlite.Config, only bool) (s *source, err error) {
+// openSource opens the file and holds its lock, unless readOnly is set: reading is possible next to a server.
+func openSource(ctx context.Context, config sqlite.Config, readOnly bool) (s *source, err error) {
 	if _, err := sqlite.FileVersion(ctx, config.Path); err != nil {
 		return nil, err
 	}
 	s = &source{}
-	if only {
+	if readOnly {
 		s.Store, err = sqlite.Inspect(ctx, config)
 	} else {
 		s.Store, err = sqlite.Open(ctx, config)

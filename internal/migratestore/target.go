@@ -22,13 +22,9 @@ const (
 	keysTable     = "gatehouse_move_keys"
 )
 
-// queueTable holds the leaves that wait for numbers; in the folder, the row
-// order tells.
+// queueTable holds the leaves that wait for numbers; in the folder, these are the rows after the last numbered
+// leaf.
 const queueTable = "audit_waiting"
-
-// sumTable holds the running sums of ceilings. The triggers fill it when claims
-// are copied.
-const sumTable = "ceiling_sum"
 
 // lockKey is the advisory lock of the copying process: "MOVE".
 const lockKey = 0x4d4f5645
@@ -179,7 +175,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 	return postgres.Advise(ctx, c, err)
 }
 
-// begin drops constraints that would prevent the copy.
+// begin creates the progress tables, and drops the constraints that would prevent the copy.
 func begin(ctx context.Context, c *pgx.Conn, tables []table, counts []int64) error {
 	return pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
 		now, err := readStanding(ctx, tx)

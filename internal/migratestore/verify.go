@@ -12,11 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// maxWaiting bounds the unnumbered leaves that are compared one by one; beyond
-// it, only the table counts are compared.
+// maxWaiting bounds the unnumbered leaves that are counted and compared one by one; of the others, only the
+// number of rows of their table is compared.
 const maxWaiting = 10_000
 
-// readLogs verifies every tenant's log in the folder and returns its heads.
+// readLogs verifies every tenant's log in the folder. It returns their heads, and the number of leaves without a
+// number, at most maxWaiting.
 func readLogs(ctx context.Context, s gatehouse.Store) (logs []Log, waiting int, err error) {
 	tenants, leaves, err := tenantsAndLeaves(ctx, s)
 	if err != nil {
@@ -84,8 +85,8 @@ func verify(
 		return err
 	}
 	if !slices.EqualFunc(here, there, func(a, b *gatehouse.PendingLeaf) bool { return *a == *b }) {
-		return fmt.Errorf("verify: %d audit leaves without a number in the folder, %d in the database, or others", len(here),
-			len(there))
+		return fmt.Errorf("verify: the audit leaves without a number differ: %d in the folder, %d in the database",
+			len(here), len(there))
 	}
 	return nil
 }

@@ -263,7 +263,7 @@ func (m *model) resolve(a *action, ok bool) string {
 	}
 	p := a.push
 	if ok {
-		p.status, a.status, a.failure = gatehouse.PushApplied, applied, ""
+		p.status, p.code, a.status, a.failure = gatehouse.PushApplied, "", applied, ""
 		a.receipts = append(a.receipts, "applied/operator")
 		m.undone(a)
 		a.leaves = append(a.leaves, "push.resolved")

@@ -371,7 +371,7 @@ func (m *model) revise(old *action, p proposal) string {
 		return "not_found"
 	case !w.has(gatehouse.RoleProposer):
 		return "role_required"
-	case w.kind != gatehouse.KindPerson && old.by != p.by:
+	case old.by != p.by && (w.kind != gatehouse.KindPerson || !w.has(gatehouse.RoleApprover)):
 		return "role_required"
 	}
 	switch status, _ := m.shown(old); status {
@@ -398,7 +398,8 @@ func (m *model) reverse(old *action, by string) string {
 		return "unauthenticated"
 	case !w.reads(old):
 		return "not_found"
-	case !w.has(gatehouse.RoleProposer) && !w.has(gatehouse.RoleApprover) && !w.has(gatehouse.RoleOperator):
+	case !w.has(gatehouse.RoleApprover) && !w.has(gatehouse.RoleOperator) &&
+		(!w.has(gatehouse.RoleProposer) || old.by != by):
 		return "role_required"
 	case old.status != applied || old.archived || !old.reversible || m.openReversal(old) != nil:
 		return "not_reversible"

@@ -50,6 +50,8 @@ var forms = []form{
 		`ORDER BY c\.column_id`, (*session).describe),
 	of(`\s*SELECT c\.name FROM sys\.indexes i\s[\s\S]+ AND i\.is_primary_key = 1 AND i\.ignore_dup_key = 0 `+
 		`ORDER BY k\.key_ordinal`, (*session).primaryKey),
+	of(`\s*SELECT CAST\(IIF\(EXISTS \(SELECT 1 FROM sys\.foreign_keys k WHERE k\.referenced_object_id = OBJECT_ID\(@p1\)`+
+		`\s+AND k\.delete_referential_action <> 0\), 1, 0\) AS bit\)`, (*session).cascades),
 	of(`CREATE TABLE (`+tableRef+`) \(([\s\S]+)\)`, (*session).create),
 	of(`SELECT digest, result FROM (`+tableRef+`) WHERE tenant = (@p1) AND idempotency_key = (@p2)`, (*session).record),
 	of(`UPDATE (`+tableRef+`) SET result = (@p1) WHERE tenant = (@p2) AND idempotency_key = (@p3)`,
@@ -126,6 +128,13 @@ func (s *session) primaryKey(ctx context.Context, q request, _ []string) (*resul
 	object, _ := q.params["@p1"].(string)
 	return s.query(ctx, []dataType{{name: "nvarchar"}},
 		`SELECT name FROM pragma_table_info(?1) WHERE pk > 0 ORDER BY pk`, unquoted(object))
+}
+
+func (s *session) cascades(ctx context.Context, q request, _ []string) (*result, int64, *Error) {
+	object, _ := q.params["@p1"].(string)
+	return s.query(ctx, []dataType{{name: "bit"}}, `
+SELECT EXISTS (SELECT 1 FROM pragma_table_list l, pragma_foreign_key_list(l.name) f
+  WHERE f."table" = ?1 AND f.on_delete <> 'NO ACTION')`, unquoted(object))
 }
 
 // query reads a result set of SQLite.

@@ -138,8 +138,8 @@ func taskWaits(a *gatehouse.Action) bool {
 	return !a.Status.Decided()
 }
 
-// queueHeartbeat queues the next heartbeat, unless the task no longer exists. After a failed
-// heartbeat it does the same, without a limit.
+// queueHeartbeat queues the next heartbeat, after any number of failed ones. It queues none if the task no longer
+// waits, or if the failure is final.
 func queueHeartbeat(m *gatehouse.Notification, now time.Time, sent Sent, failure error) {
 	muted := errMuted("")
 	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {

@@ -61,7 +61,7 @@ func posted(tx gatehouse.SlackWriter, c *Configured, row *gatehouse.Notification
 	case gatehouse.NotifyAsked:
 	case gatehouse.NotifyDecided, gatehouse.NotifyExpired:
 		if sent.Shown == "" {
-			return nil // written by keep, which has remembered it
+			return nil // updateCard has recorded what the card shows
 		}
 	default:
 		return nil
@@ -164,7 +164,8 @@ func (n *Notifier) write(ctx context.Context, k Keeper, posted *gatehouse.Posted
 	return nil
 }
 
-// written releases the claim of a card.
+// written records the outcome of a write, and releases the claim of the card. After a failure that may pass, the card
+// is due again.
 func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.PostedCard, failure error) error {
 	err := n.store.Update(context.WithoutCancel(ctx), posted.Tenant, func(tx gatehouse.Tx) error {
 		row := *posted
@@ -183,12 +184,12 @@ func (n *Notifier) written(ctx context.Context, k Keeper, posted *gatehouse.Post
 		return tx.UpdateCard(&row, posted.Generation)
 	})
 	if errors.Is(err, gatehouse.ErrConflict) {
-		return nil // somebody else has taken it over
+		return nil // another process has claimed the card
 	}
 	return err
 }
 
-// cardOf is the present content of a card, nil if the action no longer exists.
+// cardOf is the present content of a card, nil if the action no longer exists or has no approval.
 func (n *Notifier) cardOf(tx gatehouse.ReadTx, k Keeper, posted *gatehouse.PostedCard) (*Message, error) {
 	a, err := tx.FindAction(posted.ActionID)
 	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && a.Approval == nil {

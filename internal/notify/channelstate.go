@@ -4,9 +4,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// change is a transition of a channel's state.
+// change is the effect of an attempt on a channel's state.
 type change struct {
-	known, failing, alerted bool
+	// known is set when the attempt counts for the channel, failing when the channel fails after it.
+	known, failing bool
+	// alerted is set when the attempt made the channel start or stop failing, or be switched off.
+	alerted bool
 }
 
 // recordHealth records a channel's state after an attempt, and reports when the channel starts or stops

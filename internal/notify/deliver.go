@@ -113,7 +113,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	}
 	if r := refusal(err); err != nil && r.Abandoned != "" && n.config.Withdraw != nil {
 		if err := n.config.Withdraw(ctx, m.Tenant, m.ActionID, r.Abandoned); err != nil {
-			return err // the lease ends, and the channel is asked again
+			return err // the lease expires, and the message is sent again
 		}
 	}
 	return n.record(ctx, c, m, sent, err)

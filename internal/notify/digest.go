@@ -12,7 +12,9 @@ const otherTypes = "others"
 // load is a recipient's load on a channel: the messages in the window, and the digest for the
 // messages beyond the limit.
 type load struct {
-	count   int
+	count int
+	// open is the digest that still collects, nil for none. stored is set when the store has it, grown when this
+	// round has counted messages in it.
 	open    *gatehouse.Notification
 	stored  bool
 	grown   bool

@@ -32,7 +32,8 @@ type leaf struct {
 	At       time.Time `json:"at"`
 	Data     struct {
 		Stage int `json:"stage"`
-		// Delegation and To belong to a delegation, whose subject is the delegating person.
+		// Delegation and To are ids in an entry about a delegation: of the delegation, and of the
+		// delegate. The entry's subject is the delegating person.
 		Delegation string `json:"delegation"`
 		To         string `json:"to"`
 		// Assignee and Asker are ids: of the person to whom an action was assigned, and of
@@ -112,7 +113,7 @@ func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err er
 		next := from
 		if from < 0 {
 			if _, err := tx.FindTenant(); err != nil {
-				return err // it may be made later
+				return err // the tenant may be created later
 			}
 			if next, err = since(tx, tx.Now().Add(-maxEntryAge)); err != nil {
 				return err
@@ -226,7 +227,7 @@ type fanOut struct {
 	// loads holds the recipients' messages in the window, by channel and recipient.
 	loads       map[[2]string]*load
 	preferences preferences
-	// owners are the people with a device; nil until they are asked for.
+	// owners are the people with a device; nil until they are read.
 	owners map[string]bool
 	rows   []*gatehouse.Notification
 }

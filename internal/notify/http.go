@@ -46,7 +46,8 @@ func httpClient(allowPrivate bool, trust *tls.Config) *http.Client {
 	}
 }
 
-// DialContext connects to a host. Without allowPrivate, it refuses internal addresses.
+// DialContext returns a function that connects to a host. Without allowPrivate, the function refuses internal
+// addresses.
 func DialContext(allowPrivate bool) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if !allowPrivate {

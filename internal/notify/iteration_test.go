@@ -26,7 +26,7 @@ func TestIterationOnTheCard(t *testing.T) {
 		}
 		w.send(n, "slack")
 		for _, m := range f.Messages() {
-			if strings.Contains(m.All(), "2; the last is rejected; ana: seen") {
+			if strings.Contains(m.All(), "2; the previous iteration is rejected; ana: seen") {
 				return
 			}
 		}

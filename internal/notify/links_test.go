@@ -68,7 +68,7 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 				}
 				if id != nil {
 					links[m.To][id[1]] = true
-					for _, want := range []string{"Review: " + id[1], "The link is good until 20",
+					for _, want := range []string{"Review: " + id[1], "The link is valid until 20",
 						"/approve or /reject"} {
 						if !strings.Contains(m.Text, want) {
 							t.Errorf("the mail lacks %q:\n%s", want, m.Text)

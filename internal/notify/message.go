@@ -254,11 +254,11 @@ func (n *Notifier) message(tx gatehouse.ReadTx, c *Configured, row *gatehouse.No
 }
 
 // errCardWaits is the error of an outcome whose question is still being sent: the outcome must
-// arrive after it.
+// arrive after the question.
 var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is still being sent")}
 
-// cardTries is the number of attempts for a question's message after which the outcome no longer
-// waits for it.
+// cardTries is the number of attempts to send a question after which the outcome no longer waits
+// for the question.
 const cardTries = 2
 
 // questionMessage finds the message in a shared place that asked for the approval.
@@ -322,7 +322,7 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 		}
 		if mark := a.Approval.TargetChanged; mark != nil {
 			m.Facts = append(m.Facts,
-				Fact{"Target", line("changed since the proposal"+changedTo(mark)+", says "+mark.By, maxLine)})
+				Fact{"Target", line("changed since the proposal"+changedTo(mark)+", reported by "+mark.By, maxLine)})
 		}
 		if n := len(a.Approval.Stages); n > 1 {
 			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})
@@ -351,7 +351,7 @@ func iteration(tx gatehouse.ActionReader, m *Message, a *gatehouse.Action) error
 	if err != nil {
 		return err
 	}
-	text := strconv.Itoa(n) + "; the last is " + string(before.Status)
+	text := strconv.Itoa(n) + "; the previous iteration is " + string(before.Status)
 	for _, v := range card.Refusers(before) {
 		text += "; " + v.Name + ": " + v.Notes
 	}
@@ -405,7 +405,7 @@ func heading(m *Message, a *gatehouse.Action) string {
 	case gatehouse.NotifyDeadLetter:
 		return "An approved change failed and needs a person"
 	case gatehouse.NotifyUnknown:
-		return "It is not known whether an approved change took place"
+		return "The outcome of an approved change is unknown"
 	case gatehouse.NotifyCallbackDecided, gatehouse.NotifyCallbackFinished, gatehouse.NotifyHeartbeat:
 		return "The action is " + string(m.Reached)
 	}
@@ -433,7 +433,7 @@ func (n *Notifier) digest(m *Message) {
 		Fact{"Risk", counts(f.ByRisk, nil)},
 	)
 	if len(f.First) > 0 {
-		m.Facts = append(m.Facts, Fact{"The first", strings.Join(f.First, ", ")})
+		m.Facts = append(m.Facts, Fact{"First actions", strings.Join(f.First, ", ")})
 	}
 	if n.config.PublicURL != "" {
 		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/inbox"
@@ -442,7 +442,7 @@ func (n *Notifier) digest(m *Message) {
 
 // kindWords are the words for kinds in a digest.
 var kindWords = map[string]string{
-	string(gatehouse.NotifyAsked): "approvals asked", string(gatehouse.NotifyDecided): "decided",
+	string(gatehouse.NotifyAsked): "approvals requested", string(gatehouse.NotifyDecided): "decided",
 	string(gatehouse.NotifyExpired):   "expired",
 	string(gatehouse.NotifyEscalated): "approvals escalated", string(gatehouse.NotifyReminded): "reminders",
 	string(gatehouse.NotifyDeadLetter): "failed pushes", string(gatehouse.NotifyUnknown): "unknown outcomes",

@@ -40,7 +40,7 @@ func TestNATSCallback(t *testing.T) {
 	tell()
 	waiting := w.list(gatehouse.NotificationFilter{ActionID: a.ID})
 	if len(waiting) != 1 || waiting[0].Status != gatehouse.NotificationQueued ||
-		!strings.Contains(waiting[0].LastError, "no stream") {
+		!strings.Contains(waiting[0].LastError, "no JetStream stream") {
 		t.Fatalf("without a stream: %+v", waiting)
 	}
 	stream, err := js.CreateStream(

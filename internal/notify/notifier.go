@@ -19,7 +19,7 @@ import (
 const Topic = "notify"
 
 const (
-	// poll is how long an entry or message waits if its hint was lost.
+	// poll is how long an entry or a message waits at most when its hint was lost.
 	poll = time.Second
 	// purgeEvery and purgeBatch control the deletion of old messages.
 	purgeEvery = time.Hour
@@ -49,7 +49,7 @@ type Config struct {
 	// it.
 	Withdraw Withdraw
 	// Probe is the interval at which a failing channel is tried with its oldest message when
-	// nothing is due; 3 minutes by default, and never less than 0.
+	// nothing is due; 3 minutes by default. A negative value disables these tries.
 	Probe time.Duration
 	// DecideUpTo is the highest level that a tenant lets people decide on messages themselves; nil
 	// for none.
@@ -128,7 +128,7 @@ func (n *Notifier) Run(ctx context.Context) {
 		for i, tenant := range tenants {
 			topics[i] = "log:" + tenant
 		}
-		n.loop(ctx, "notices from the log", poll, topics, func(ctx context.Context) (bool, error) {
+		n.loop(ctx, "messages from the log", poll, topics, func(ctx context.Context) (bool, error) {
 			more := false
 			var errs []error
 			for _, tenant := range tenants {
@@ -162,7 +162,7 @@ func (n *Notifier) Run(ctx context.Context) {
 		}
 	}
 	work.Go(func() {
-		n.loop(ctx, "old notices", purgeEvery, nil, n.purge)
+		n.loop(ctx, "old messages", purgeEvery, nil, n.purge)
 	})
 	work.Wait()
 }
@@ -177,7 +177,7 @@ func (n *Notifier) loop(
 }
 
 // Loop repeats a task: at once while there is more to do, else after a hint or a pause. A failure
-// is logged as what has failed, and followed by a longer pause.
+// is logged with what as its message, and followed by a longer pause.
 func Loop(
 	ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{},
 	task func(context.Context) (more bool, err error),

@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// probeAge is the age up to which the oldest message is used as a probe; it is the length of
-// [Schedule]. For an older message, attempts are counted again, so that it ends.
+// probeAge is the age up to which a message is used as a probe, which does not count as an attempt.
+// It is a little more than the sum of [Schedule], so that every message fails in the end.
 const probeAge = 76 * time.Hour
 
 // probes holds the times from which each failing channel may be tried again.

@@ -75,7 +75,7 @@ func shortened(facts []Fact) []Fact {
 	if len(labels) == 0 {
 		return nil
 	}
-	return []Fact{{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows all of it."}}
+	return []Fact{{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows them in full."}}
 }
 
 // evaluations lists the evaluations. Failures and warnings come first, since the end may be cut.

@@ -67,7 +67,8 @@ func TestQuietHours(t *testing.T) {
 		})
 	}
 	for _, bad := range [][3]string{
-		{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"20:00", "07:00", "Mars/Olympus"}, {"20:00", "24:00", ""},
+		{"8", "07:00", ""}, {"20:00", "20:00", ""}, {"7:00", "07:00", ""}, {"20:00", "07:00", "Mars/Olympus"},
+		{"20:00", "24:00", ""},
 	} {
 		if _, err := (gatehouse.QuietHours{From: bad[0], To: bad[1], Zone: bad[2]}).Read(); err == nil {
 			t.Errorf("%v is accepted", bad)

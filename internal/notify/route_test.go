@@ -114,7 +114,7 @@ func TestGiven(t *testing.T) {
 			"project apollo, feature checkout, edge code<b>, iteration 12345678901234567890",
 			"tests (deterministic) fail; review (probabilistic) warn, confidence 0.820: no tests; schema (deterministic) pass",
 			"State of the work", "convergence_progress 2/3 evaluators passed; edges_completed intent, requirements",
-			"Rationale of the proposer", "because because", "Rationale of the proposer. Gatehouse shows all of it.",
+			"Rationale of the proposer", "because because", "Rationale of the proposer. Gatehouse shows them in full.",
 			"spec, 120 lines added, 4 removed: adds a step", "act_", "Time left",
 		} {
 			if !strings.Contains(text, want) {

@@ -340,7 +340,7 @@ func TestHeartbeats(t *testing.T) {
 		a = w.Find(a)
 		if a.Status != gatehouse.StatusCanceled || a.Failure == nil ||
 			a.Failure.Code != gatehouse.FailureWorkflowGone ||
-			!strings.Contains(a.Failure.Detail, "does not wait") {
+			!strings.Contains(a.Failure.Detail, "no longer exists") {
 			t.Fatalf("%s %+v", a.Status, a.Failure)
 		}
 		calls := f.Changes()

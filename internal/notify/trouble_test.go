@@ -98,7 +98,7 @@ func TestStorm(t *testing.T) {
 		}
 		digests++
 		for _, want := range []string{strconv.Itoa(rest) + " more messages since",
-			strconv.Itoa(rest) + " approvals asked", strconv.Itoa(rest/2) + " price_change", "L3"} {
+			strconv.Itoa(rest) + " approvals requested", strconv.Itoa(rest/2) + " price_change", "L3"} {
 			if !strings.Contains(m.Text, want) {
 				t.Errorf("the digest lacks %q:\n%s", want, m.Text)
 			}

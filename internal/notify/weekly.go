@@ -14,12 +14,12 @@ const (
 	week       = 7 * 24 * time.Hour
 	checkEvery = time.Hour
 	// weekly is the Data of the message that tests such a channel. Unlike an administrator's test, it is
-	// retried, so that three failures report the channel as failing.
+	// retried, so that three failed attempts report the channel as failing.
 	weekly = gatehouse.JSON(`{"event":"weekly"}`)
 )
 
 // Weekly queues a test on a channel for each tenant that had no message on it for a week. Replicas may
-// check at the same time: the lock on the channel's state lets one of them queue it.
+// check at the same time: because of the lock on the channel's state, only one queues the test.
 func (n *Notifier) Weekly(ctx context.Context, channel string) error {
 	c := n.channel(channel)
 	if c == nil {

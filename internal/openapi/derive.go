@@ -368,9 +368,10 @@ func (b *builder) body() (schema any, notes []string, err error) {
 		b.headers["Content-Type"] = media
 	}
 	var about map[string]any
-	for m, v := range content {
-		if strings.HasPrefix(strings.ToLower(m), media) {
-			about, _ = v.(map[string]any)
+	for _, m := range slices.Sorted(maps.Keys(content)) {
+		if kind, _, _ := strings.Cut(strings.ToLower(m), ";"); strings.TrimSpace(kind) == media {
+			about, _ = content[m].(map[string]any)
+			break
 		}
 	}
 	c := &converter{doc: b.doc, left: maxSchema}
@@ -515,11 +516,11 @@ func (b *builder) answers() {
 func (b *builder) answered(v any) map[string]any {
 	answer := b.doc.resolve(v)
 	content, _ := answer["content"].(map[string]any)
-	for m, about := range content {
+	for _, m := range slices.Sorted(maps.Keys(content)) {
 		if !strings.Contains(strings.ToLower(m), "json") {
 			continue
 		}
-		about, _ := about.(map[string]any)
+		about, _ := content[m].(map[string]any)
 		schema := b.doc.resolve(about["schema"])
 		properties, _ := schema["properties"].(map[string]any)
 		if properties == nil && schema["type"] == "object" {

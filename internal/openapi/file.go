@@ -36,7 +36,7 @@ const (
 type Line struct {
 	Name  string
 	State State
-	// Moved is true if this import has changed the state.
+	// Moved is true if this import has changed the operation or its state.
 	Moved   bool
 	Class   string
 	Floor   gatehouse.RiskLevel
@@ -110,7 +110,7 @@ func Open(text []byte) (*File, error) {
 // Import merges derived operations into the file. New operations, and accepted ones that have
 // changed, are disabled until accept returns true. An accepted operation with an unchanged
 // derivation keeps its entry, including edits. only has the patterns (path.Match) of the
-// operations to import; an empty list means those of the last import.
+// operations to import; nil means those of the last import, and an empty list all.
 func (f *File) Import(api *API, only []string, accept func(name string) bool) ([]Line, error) {
 	if only == nil {
 		only = f.doc.Only
@@ -235,8 +235,8 @@ func Decode(fields map[string]any) (httpconn.Operation, error) {
 	return op, err
 }
 
-const head = `# Written by gatehouse connector import. What stands under operations can be proposed,
-# what stands under set_aside cannot. A floor can be raised or lowered here, and the next
+const head = `# Written by gatehouse connector import. Entries of operations can be proposed, those of
+# set_aside cannot. A floor can be raised or lowered here, and the next
 # import keeps it while the document says the same of the operation.
 `
 
@@ -270,12 +270,12 @@ func (f *File) Text() ([]byte, error) {
 	}
 	text = append([]byte(head), text...)
 	if _, err := httpconn.ParseImported(string(text)); err != nil {
-		return nil, fmt.Errorf("the file would not read: %w", err)
+		return nil, fmt.Errorf("the new file cannot be parsed: %w", err)
 	}
 	return text, nil
 }
 
-// StoredText is Text for a connector in the store, which is bounded: it omits what was left out.
+// StoredText is Text for a connector in the store, whose size is limited. It omits the operations left out.
 func (f *File) StoredText() ([]byte, error) {
 	short := *f
 	short.leftOut = nil

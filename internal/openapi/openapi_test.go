@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/openapi"
 )
 
-// document is one with these paths, as YAML in flow style.
+// document returns an OpenAPI document with these paths and schemas, as YAML in flow style.
 func document(version, paths, schemas string) []byte {
 	return fmt.Appendf(nil, "openapi: %s\ninfo: {title: T, version: '1'}\npaths: {%s}\ncomponents: {schemas: {%s}}\n",
 		version, paths, schemas)
@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// accepted is the file of a document all of whose operations were accepted.
+// accepted returns the file of a document with all operations accepted.
 func accepted(t *testing.T, src []byte) string {
 	t.Helper()
 	f, err := openapi.Open(nil)

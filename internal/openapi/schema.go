@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// maxSchema limits the schemas of one operation, including repeated references.
+// maxSchema limits the schemas within one body or one parameter, including repeated references.
 const maxSchema = 5000
 
 // copied lists the keywords that are copied unchanged to JSON Schema 2020-12.
@@ -240,7 +240,7 @@ func (c *converter) hasProperties(v any, depth int) bool {
 	return false
 }
 
-// older converts the keywords that only OpenAPI 3.0 has to JSON Schema.
+// older converts to JSON Schema the keywords that exist only in OpenAPI 3.0.
 func older(in, out map[string]any) {
 	for limit, exclusive := range map[string]string{"minimum": "exclusiveMinimum", "maximum": "exclusiveMaximum"} {
 		if is, ok := out[exclusive].(bool); ok {

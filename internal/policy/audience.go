@@ -8,8 +8,8 @@ import (
 
 // audience says who may answer: holders of any of the roles, members of any of the
 // groups, and the named people, by principal name or id. The use cases require the
-// role approver in addition. The zero audience states nobody and takes another's
-// value.
+// role approver in addition. The zero audience states nothing: where it is combined
+// with another, the other counts.
 type audience struct {
 	roles  []gatehouse.Role
 	people []string
@@ -21,7 +21,7 @@ func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 |
 // everyone reports whether the audience includes every approver.
 func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.RoleApprover) }
 
-// and returns the intersection. A person who is named in one audience, and covered
+// and returns the intersection. A person whom one audience names, and who is covered
 // by a role or group of the other, is left out, since the holders of roles and the
 // members of groups are unknown here. Only the role approver covers everybody.
 func (a audience) and(b audience) audience {

@@ -15,7 +15,7 @@ import (
 // maxScopes bounds the claims of a bulk operation on one ceiling per target.
 const maxScopes = 100
 
-// The units that a ceiling can have one account for each of.
+// The values of per: a ceiling keeps one account for each tenant, agent, action type or target.
 const (
 	perTenant = "tenant"
 	perAgent  = "agent"

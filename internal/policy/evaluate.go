@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
@@ -180,39 +182,43 @@ func (p *Policy) levelWords(risk gatehouse.RiskLevel) string {
 
 // ask fills in the approval. A rule that asks for approval states its own values,
 // and takes the others from the level. Of several such rules the stricter values
-// count: more persons, only people who satisfy each rule, less time. The longest
-// hold that a rule sets counts, whatever the rule's outcome.
+// count: more persons, only people who satisfy each rule, less time, a longer hold.
+// The hold of a rule that could not be evaluated, or whose outcome is not the
+// verdict's, counts only if it is longer than the hold without this rule.
 func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	level := p.approvals[v.RiskLevel]
 	all, asked := question{}, false
+	var least time.Duration
 	for _, f := range found {
-		if f.hold != nil && (all.hold == nil || *f.hold > *all.hold) {
-			all.hold = f.hold
+		switch {
+		case f.hold == nil:
+		case f.err != nil || f.then != v.Outcome:
+			least = max(least, *f.hold)
+		case v.Outcome == gatehouse.OutcomeAllow:
+			all.hold = longer(all.hold, f.hold)
 		}
 		if f.outcome() != gatehouse.OutcomeNeedsApproval {
 			continue
 		}
-		q := f.over(level)
-		if !asked {
-			hold := all.hold
-			all, asked = q, true
-			all.hold = hold
-			continue
+		q, why := f.over(level)
+		if why == "" && asked {
+			q, why = all.merge(q)
 		}
-		var why string
-		if all, why = all.merge(q); why != "" {
+		if why != "" {
 			refuse(v, why)
 			return
 		}
+		all, asked = q, true
 	}
 
 	if !asked {
-		hold := all.hold
+		hold := cmp.Or(all.hold, level.hold)
 		all = level
 		all.hold = hold
 	}
-	if all.hold == nil {
-		all.hold = level.hold
+	if least > 0 {
+		v.HoldAtLeast = all.hold == nil
+		all.hold = longer(all.hold, &least)
 	}
 
 	all.required = max(all.required, minimum(v.RiskLevel))
@@ -232,9 +238,18 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 	}
 }
 
+// longer returns the longer of two holds; nil is the shortest.
+func longer(a, b *time.Duration) *time.Duration {
+	if a == nil || b != nil && *b > *a {
+		return b
+	}
+	return a
+}
+
 // over returns the finding's question, with the level's values where the finding
-// states none. A rule that could not be evaluated can only add to the level.
-func (f finding) over(level question) question {
+// states none. The question of a rule that could not be evaluated applies beside the
+// level's, so that it cannot loosen it; why says why nobody could answer both.
+func (f finding) over(level question) (_ question, why string) {
 	q := level
 	if f.required > 0 {
 		q.required = f.required
@@ -257,13 +272,12 @@ func (f finding) over(level question) question {
 		q.onTimeout, q.extendBy = f.onTimeout, f.extendBy
 	}
 	if f.err != nil {
-		q.required = max(q.required, level.required)
-		q = q.within(level.expiry)
-		if level.onTimeout != f.onTimeout && f.onTimeout == gatehouse.TimeoutExtend {
-			q.onTimeout, q.extendBy = level.onTimeout, level.extendBy
-		}
+		return level.merge(q)
 	}
-	return q
+	if f.hold != nil {
+		q.hold = f.hold
+	}
+	return q, ""
 }
 
 // denied returns a verdict of which only outcome, level and reasons count.

@@ -232,14 +232,15 @@ func TestQuestion(t *testing.T) {
 			"{id: a, when: true, then: needs_approval, required: 1, people: [cy, dee, eve], expiry: 48h, hold: 5s}",
 			"{id: b, when: true, then: needs_approval, required: 2, people: [dee, eve, fay], expiry: 1h, hold: 1m}"}, "price",
 			gatehouse.Verdict{Required: 2, People: []string{"dee", "eve"}, Expiry: time.Hour, Hold: hold(time.Minute)}},
-		{"a rule without words speaks for the level", []string{
+		{"a rule without values has those of the level", []string{
 			"{id: a, when: true, then: needs_approval, required: 1, expiry: 48h}", "{id: b, when: true, then: needs_approval}"},
 			"price",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
 		{"L5 needs two whatever a rule says", []string{"{id: a, when: true, then: needs_approval, required: 1}"}, "wipe",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour}},
 		{"an allow's hold stays when a person is asked", []string{"{id: a, when: true, then: allow, hold: 2m}"}, "wipe",
-			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour, Hold: hold(2 * time.Minute)}},
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour, Hold: hold(2 * time.Minute),
+				HoldAtLeast: true}},
 		{"roles that narrow", []string{
 			"{id: a, when: true, then: needs_approval, roles: [operator]}",
 			"{id: b, when: true, then: needs_approval, roles: [admin]}"}, "wipe",
@@ -248,12 +249,41 @@ func TestQuestion(t *testing.T) {
 			"{id: a, when: true, then: needs_approval, roles: [approver]}",
 			"{id: b, when: true, then: needs_approval, people: [ana, ben]}"}, "wipe",
 			gatehouse.Verdict{Required: 2, People: []string{"ana", "ben"}, Expiry: 24 * time.Hour}},
-		{"approvers hold the named people", []string{
+		{"the approvers include the named people", []string{
 			"{id: a, when: true, then: needs_approval, people: [ana, ben]}",
 			"{id: b, when: true, then: needs_approval, roles: [approver, operator]}"}, "wipe",
 			gatehouse.Verdict{Required: 2, People: []string{"ana", "ben"}, Expiry: 24 * time.Hour}},
-		{"a broken rule only adds", []string{"{id: a, when: 'change.nope', then: needs_approval, required: 1, expiry: 48h}"},
+		{"a broken rule tightens", []string{"{id: a, when: 'change.nope', then: needs_approval, required: 1, expiry: 48h}"},
 			"price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"a broken rule does not replace the level's people", []string{
+			"{id: a, when: 'change.nope', then: needs_approval, people: [ana, cy]}"}, "create",
+			gatehouse.Verdict{Required: 1, People: []string{"ana"}, Expiry: 6 * time.Hour}},
+		{"a broken rule narrows the level's people", []string{
+			"{id: a, when: 'change.nope', then: needs_approval, people: [cy, dee]}"}, "price",
+			gatehouse.Verdict{Required: 2, People: []string{"cy", "dee"}, Expiry: 12 * time.Hour,
+				Hold: hold(30 * time.Second)}},
+		{"a broken rule does not shorten the hold", []string{
+			"{id: a, when: 'change.nope', then: needs_approval, hold: 0s}"}, "price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"a broken rule lengthens the hold", []string{
+			"{id: a, when: 'change.nope', then: needs_approval, hold: 1m}"}, "price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(time.Minute)}},
+		{"a broken rule's hold without one at the level", []string{
+			"{id: a, when: 'change.nope', then: needs_approval, hold: 1m}"}, "wipe",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 24 * time.Hour, Hold: hold(time.Minute),
+				HoldAtLeast: true}},
+		{"a broken allow does not shorten the hold", []string{"{id: a, when: 'change.nope', then: allow, hold: 0s}"},
+			"price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"an allow does not shorten the hold of a level that asks", []string{
+			"{id: a, when: true, then: allow, hold: 0s}"}, "price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"an allow does not shorten the hold beside a rule that asks", []string{
+			"{id: a, when: true, then: allow, hold: 0s}", "{id: b, when: true, then: needs_approval}"}, "price",
+			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
+		{"a rule without a hold speaks for the level", []string{
+			"{id: a, when: true, then: needs_approval, hold: 0s}", "{id: b, when: true, then: needs_approval}"}, "price",
 			gatehouse.Verdict{Required: 2, Roles: approver, Expiry: 12 * time.Hour, Hold: hold(30 * time.Second)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -263,7 +293,8 @@ func TestQuestion(t *testing.T) {
 				source = rulesFor(ruleNever)
 			}
 			v := mustParse(t, source+levels).Evaluate(context.Background(), facts(c.action, `{}`))
-			got := gatehouse.Verdict{Required: v.Required, Roles: v.Roles, People: v.People, Expiry: v.Expiry, Hold: v.Hold}
+			got := gatehouse.Verdict{Required: v.Required, Roles: v.Roles, People: v.People, Expiry: v.Expiry, Hold: v.Hold,
+				HoldAtLeast: v.HoldAtLeast}
 			if d := cmp.Diff(c.want, got); d != "" {
 				t.Error(d)
 			}

@@ -17,7 +17,7 @@ import (
 type Facts struct {
 	Tenant   string
 	Proposal *gatehouse.Proposal  // as proposed
-	Proposer *gatehouse.Principal // name, kind, roles and sponsor are used
+	Proposer *gatehouse.Principal // id, name, kind, roles and sponsor are used
 	// Starter is the principal that started the proposing run: a ceiling per agent
 	// counts for it. It is nil when no run proposes, or nobody started the run.
 	Starter *gatehouse.Principal

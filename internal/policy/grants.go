@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"cel.dev/cel-go/common/ast"
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -83,7 +84,20 @@ type GrantCondition struct {
 // GrantCondition compiles a condition. The policy must allow grants or mandates. The
 // error has code invalid.
 func (p *Policy) GrantCondition(source string) (*GrantCondition, error) {
-	e, errs := p.conditions.Compile(source, wantCondition, nil)
+	return p.grantCondition(source, nil)
+}
+
+// CheckGrantCondition checks a new condition. It refuses what GrantCondition refuses, and a
+// comparison of action.type with a name that it never has in this version of the policy.
+func (p *Policy) CheckGrantCondition(source string) error {
+	_, err := p.grantCondition(source, func(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
+		reachableTypes(p.risk, root, fail)
+	})
+	return err
+}
+
+func (p *Policy) grantCondition(source string, check expr.Check) (*GrantCondition, error) {
+	e, errs := p.conditions.Compile(source, wantCondition, check)
 	if len(errs) > 0 {
 		details := make([]string, len(errs))
 		for i, err := range errs {

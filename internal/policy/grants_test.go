@@ -81,4 +81,12 @@ func TestGrantCondition(t *testing.T) {
 			t.Errorf("%q is accepted: %v", source, err)
 		}
 	}
+	for _, source := range []string{"", "unknown == 1", "action.type == 'ns_refund'"} {
+		if err := p.CheckGrantCondition(source); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("a new condition %q is accepted: %v", source, err)
+		}
+	}
+	if err := p.CheckGrantCondition("action.type == 'refund'"); err != nil {
+		t.Error(err)
+	}
 }

@@ -105,7 +105,7 @@ func (v *view) factValue(fact string, steps []string) (value gatehouse.JSON, lon
 func chain(e ast.Expr) (fact string, steps []string, ok bool) {
 	switch e.Kind() {
 	case ast.IdentKind:
-		return strings.TrimPrefix(e.AsIdent(), expr.GivenPrefix), nil, true // has(fact) names it too
+		return strings.TrimPrefix(e.AsIdent(), expr.GivenPrefix), nil, true // has(fact) has the prefix
 	case ast.SelectKind:
 		fact, steps, ok = chain(e.AsSelect().Operand())
 		return fact, append(steps, e.AsSelect().FieldName()), ok

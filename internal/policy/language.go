@@ -13,13 +13,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 )
 
-// costLimit bounds the total cost of one judgement's expressions. It allows one to
-// process the 10,000 keys of the largest bulk operation, and ends within a fraction
-// of a second.
+// costLimit bounds the total cost of one judgement's expressions. It allows an
+// expression to process the 10,000 keys of the largest bulk operation, and ends an
+// evaluation within a fraction of a second.
 const costLimit = 1_000_000
 
-// facts lists the facts that a condition can use. A fact with a dot may be missing
-// when the proposal does not give it.
+// facts lists the facts that a condition can use. proposed_at, and a fact with a dot, may be
+// missing.
 func facts() []expr.Fact {
 	object := cel.MapType(cel.StringType, cel.DynType)
 	return []expr.Fact{
@@ -91,21 +91,28 @@ func (c *compiler) compile(source string, want []*cel.Type) (*expression, []expr
 	return &expression{e, guardsOf(e.Tree())}, nil
 }
 
-// reachable refuses a comparison of action.type with a name that it never has: a
-// rule that names ns_refund would never match, though it looks effective.
+// reachable refuses what the calendar and reachableTypes refuse.
 func (c *compiler) reachable(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
+	ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) { c.calendar.check(e, fail) }))
+	reachableTypes(c.risk, root, fail)
+}
+
+// reachableTypes refuses a comparison of action.type with a name that it never has: a
+// rule that names ns_refund would never match, though it looks effective.
+func reachableTypes(
+	risk map[string]gatehouse.RiskLevel, root ast.Expr, fail func(at ast.Expr, format string, args ...any),
+) {
 	check := func(e ast.Expr) {
 		if e.Kind() != ast.LiteralKind {
 			return
 		}
 		name, ok := e.AsLiteral().(types.String)
-		if base := known(c.risk, string(name)); ok && base != string(name) {
+		if base := known(risk, string(name)); ok && base != string(name) {
 			fail(e, "action.type is %s here, since %s is not listed under risk; list it, or write action.proposed_type",
 				gatehouse.Quote(base), gatehouse.Quote(string(name)))
 		}
 	}
 	ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
-		c.calendar.check(e, fail)
 		if e.Kind() != ast.CallKind {
 			return
 		}

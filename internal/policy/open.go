@@ -14,15 +14,16 @@ import (
 type Opening struct {
 	// As is the action type under which the action is allowed.
 	As string
-	// Sure is false when rules take part that use more than connector, operation,
-	// entity type and level.
+	// Sure is false if the answer depends on rules whose conditions use other facts
+	// than the type, connector, operation, entity type, tenant and level.
 	Sure bool
 }
 
-// Opens reports whether the policy can allow what the connector's floor leaves
-// open. Of the proposal it uses only connector, operation and entity type: an agent
-// chooses everything else, including the action type. It tries every listed type of
-// L1 and L2, in the order of level and name; unlisted types are L3.
+// Opens reports whether the policy can allow an operation without a person where the
+// connector's floor does not require one. Of the proposal it uses only connector,
+// operation and entity type: an agent chooses everything else, including the action
+// type. It tries every listed type of L1 and L2, in the order of level and name;
+// unlisted types are L3.
 func (p *Policy) Opens(f Facts) (Opening, bool) {
 	types := slices.SortedFunc(maps.Keys(p.risk), func(a, b string) int {
 		return cmp.Or(cmp.Compare(p.risk[a], p.risk[b]), cmp.Compare(a, b))
@@ -63,7 +64,7 @@ func (p *Policy) opensAs(f Facts) (open, sure bool) {
 		outline := &outline{view: v}
 		matched, err := r.when.decide(outline)
 		switch {
-		case outline.asked:
+		case outline.other:
 			sure = sure && !closes
 			perhaps = perhaps || !closes
 		case err != nil || matched && closes:
@@ -75,11 +76,11 @@ func (p *Policy) opensAs(f Facts) (open, sure bool) {
 	return allows || perhaps, sure && allows
 }
 
-// outline shows only the facts that are known without an action, and records
-// whether others were asked for.
+// outline has only the facts that are known without an action, and records whether
+// a condition has used others.
 type outline struct {
 	*view
-	asked bool
+	other bool
 }
 
 // ResolveName implements cel.Activation.
@@ -88,6 +89,6 @@ func (o *outline) ResolveName(name string) (any, bool) {
 	case "risk", "tenant", "action.type", "action.proposed_type", "action.connector", "action.operation", "target.type":
 		return o.view.ResolveName(name)
 	}
-	o.asked = true
+	o.other = true
 	return nil, false
 }

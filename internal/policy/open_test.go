@@ -46,13 +46,13 @@ func TestOpens(t *testing.T) {
 			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'has(change.price)', then: deny}]\n", at(1),
 			policy.Opening{As: "note"}, true,
 		},
-		"the entity is asked about": {
+		"approval by entity type": {
 			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'target.type == \"item\"', then: " +
 				"needs_approval}]\n", at(1), policy.Opening{}, false,
 		},
 		"the level is raised": {head + "rules: [{id: a, when: risk <= 2, then: allow, risk: 3}]\n", at(1), policy.Opening{},
 			false},
-		"one type is asked about": {
+		"approval by action type": {
 			head + "rules: [{id: a, when: risk <= 2, then: allow}, {id: b, when: 'action.type == \"note\"', then: " +
 				"needs_approval}]\n", at(1),
 			policy.Opening{As: "tag", Sure: true}, true,

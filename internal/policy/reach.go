@@ -32,8 +32,8 @@ func (p *Policy) Asks() []Ask {
 	add := func(at Problem, what string, required int, a audience) {
 		out = append(out, Ask{at, what, required, a.roles, a.people, a.groups})
 	}
-	// In each stage at least one person must be able to answer, and enough persons
-	// in all stages.
+	// Each stage needs at least one person who can answer, and all stages together need
+	// as many as are required.
 	stages := func(what string, q question, required int) {
 		for i, s := range q.stages {
 			least := 1

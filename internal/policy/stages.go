@@ -143,12 +143,13 @@ func (p *parser) onTimeout(n *yaml.Node, q *question) {
 }
 
 // merge makes one question of two that both apply. At each time, a person who may
-// answer must satisfy both; the shorter duration and the stricter timeout count.
+// answer must satisfy both; the shorter duration, the longer hold and the stricter timeout count.
 // why says why nobody could answer.
 func (q question) merge(r question) (_ question, why string) {
 	both := q
 	both.required = max(q.required, r.required)
 	both.expiry = min(q.expiry, r.expiry)
+	both.hold = longer(q.hold, r.hold)
 	both.timing = timing{reminders: union(q.reminders, r.reminders)}
 	switch {
 	case q.onTimeout == gatehouse.TimeoutReject || r.onTimeout == gatehouse.TimeoutReject:

@@ -49,7 +49,7 @@ func TestStages(t *testing.T) {
 		expiry time.Duration
 		deny   string
 	}{
-		"the level's": {
+		"the stages of the level": {
 			rules: "  - {id: a, when: 'true', then: needs_approval}",
 			want: gatehouse.Timing{
 				Stages: []gatehouse.Stage{finance, managers}, Reminders: []gatehouse.Duration{minutes(30), hours(2)},
@@ -65,7 +65,7 @@ func TestStages(t *testing.T) {
 			},
 			groups: []string{"finance"}, expiry: 5 * time.Hour,
 		},
-		"a rule's in their place": {
+		"the stages of a rule replace them": {
 			rules: "  - {id: a, when: 'true', then: needs_approval, stages: [{who: {groups: [legal]}, for: 2h}], on_timeout: " +
 				"reject}",
 			want: gatehouse.Timing{
@@ -74,7 +74,7 @@ func TestStages(t *testing.T) {
 			},
 			groups: []string{"legal"}, expiry: 2 * time.Hour,
 		},
-		"a rule's people in their place": {
+		"the people of a rule replace them": {
 			rules: "  - {id: a, when: 'true', then: needs_approval, groups: [legal]}",
 			want: gatehouse.Timing{
 				Reminders: []gatehouse.Duration{minutes(30), hours(2)}, OnTimeout: gatehouse.TimeoutExtend, ExtendBy: hours(2),
@@ -89,7 +89,7 @@ func TestStages(t *testing.T) {
 			},
 			groups: []string{"finance"}, expiry: 90 * time.Minute,
 		},
-		"two rules: who may answer to each, at each time": {
+		"two rules with stages": {
 			rules: `  - {id: a, when: 'true', then: needs_approval}
   - {id: b, when: 'true', then: needs_approval, stages: [{who: {groups: [finance, managers]}, for: 2h}, {who: {groups: [legal]}, for: 1h}], on_timeout: reject}`,
 			want: gatehouse.Timing{
@@ -124,7 +124,7 @@ func TestStages(t *testing.T) {
 				}
 				return
 			}
-			if name == "two rules: who may answer to each, at each time" || name == "two rules, one of which has no stages" {
+			if name == "two rules with stages" || name == "two rules, one of which has no stages" {
 				// In the second stage of the first rule, the people of its first
 				// stage keep their right.
 				for i := 1; i < len(c.want.Stages); i++ {

@@ -18,11 +18,12 @@ func (p *Policy) Ceilings() []gatehouse.CeilingAccount {
 	return out
 }
 
-// SplitScope splits the scope of a claim: the principal's id of an agent's scope,
-// and the currency; each "" when the scope has none.
+// SplitScope takes the scope of a claim apart. agent is the id of the principal if
+// the scope is an agent's; currency is the scope's currency. Each is "" if the scope
+// has none.
 func SplitScope(per, scope string) (agent, currency string) {
-	// The key of a target may end like a currency, so targets take the ceiling's
-	// own.
+	// A target's scope gets no currency: its key may end like one. The caller uses
+	// the ceiling's.
 	if i := strings.LastIndexByte(scope, '/'); i >= 0 && per != perTarget && gatehouse.ValidCurrency(scope[i+1:]) {
 		scope, currency = scope[:i], scope[i+1:]
 	}

@@ -38,7 +38,7 @@ const (
 // one of two replicas, and the other one continues.
 func TestCrashStorm(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
-		short := 10 // two of each kind, plus one per failpoint
+		short := 10 // two of each kind, plus one at each failpoint of failpointsOn
 		if e.name == onPostgres.name {
 			short = 5
 		}
@@ -48,7 +48,7 @@ func TestCrashStorm(t *testing.T) {
 }
 
 func crash(t *testing.T, e engine, l *leg, kills int) {
-	names := failpoint.ActionNames()
+	names := failpointsOn(e, failpoint.ActionNames())
 	told := newTold(t)
 	mix := newMixture(t)
 	w := newWorldOn(t, e, 1000*(kills+len(names)), mix.configured()+quick+mix.withSecret(told.configuration()))

@@ -231,7 +231,8 @@ func (l *load) stands(t *testing.T) {
 func until(t testing.TB, what string, fn func() bool) {
 	t.Helper()
 	pause := time.Millisecond
-	for deadline := time.Now().Add(60 * time.Second); !fn(); time.Sleep(pause) {
+	// A stopped server may hold the locks of a transaction until PostgreSQL ends its session, after a minute.
+	for deadline := time.Now().Add(100 * time.Second); !fn(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the load brings no %s", what)
 		}

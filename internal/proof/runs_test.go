@@ -221,7 +221,7 @@ func TestRunStorm(t *testing.T) {
 }
 
 func runStorm(t *testing.T, e engine, l *leg, kills int) {
-	names := failpoint.RunNames()
+	names := failpointsOn(e, failpoint.RunNames())
 	w := newRunWorld(t, e, 100+40*(kills+len(names)), "1s")
 	path, err := mortal()
 	if err != nil {

@@ -97,6 +97,23 @@ func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, 
 	}
 }
 
+// oddOnSQLite is drawn anew in every run; see failpointsOn.
+var oddOnSQLite = rand.IntN(2) == 0
+
+// failpointsOn returns the failpoints at which the servers of a leg kill themselves: all in the long form. In every
+// run it is one half on SQLite, and the other half on PostgreSQL.
+func failpointsOn(e engine, names []string) (half []string) {
+	if long() {
+		return names
+	}
+	for i, name := range names {
+		if odd := i%2 == 1; odd == (oddOnSQLite == (e.name == onSQLite.name)) {
+			half = append(half, name)
+		}
+	}
+	return half
+}
+
 // oneLeg runs fn and logs its result, also after a failure.
 func oneLeg(t *testing.T, e engine, storm string, fn func(t *testing.T, l *leg)) {
 	t.Helper()

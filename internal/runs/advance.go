@@ -18,20 +18,16 @@ import (
 // ended, and moves the run to the state that its steps imply.
 func (m *runTx) advance() error {
 	run := m.run
-	if run.Stop == "" {
-		if i := slices.IndexFunc(run.Steps,
-			func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed }); i >= 0 {
-			s := run.Steps[i]
-			m.stop(gatehouse.RunFailed, &gatehouse.Failure{Code: s.Failure.Code, Detail: s.Key + ": " + s.Failure.Detail})
-		}
-	}
-	if run.Stop != "" {
-		if err := m.closeRest(); err != nil {
-			return err
-		}
+	if err := m.stopFailed(); err != nil {
+		return err
 	}
 	if err := m.settleFanOuts(); err != nil {
 		return err
+	}
+	if run.Stop == "" { // the items' output may have failed their step
+		if err := m.stopFailed(); err != nil {
+			return err
+		}
 	}
 	if run.Stop == "" && run.Status != gatehouse.RunQueued { // a queued run starts nothing
 		if err := m.readyNext(); err != nil {
@@ -40,6 +36,20 @@ func (m *runTx) advance() error {
 	}
 	failpoint.Here("run/advanced")
 	return m.settleRun()
+}
+
+// stopFailed stops the run if a step has failed, and closes the other steps of a stopped run.
+func (m *runTx) stopFailed() error {
+	run := m.run
+	if run.Stop == "" {
+		i := slices.IndexFunc(run.Steps, func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepFailed })
+		if i < 0 {
+			return nil
+		}
+		s := run.Steps[i]
+		m.stop(gatehouse.RunFailed, &gatehouse.Failure{Code: s.Failure.Code, Detail: s.Key + ": " + s.Failure.Detail})
+	}
+	return m.closeRest()
 }
 
 // stop prevents the run from starting new work.
@@ -132,6 +142,9 @@ func (m *runTx) openItems(s *gatehouse.Step) bool {
 		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
 }
 
+// maxItemsOutput bounds the output of a step with for_each, in bytes of JSON.
+const maxItemsOutput = 16 * gatehouse.MaxStepOutput
+
 // settleFanOuts settles the steps whose items have all ended.
 func (m *runTx) settleFanOuts() error {
 	for _, s := range m.run.Steps {
@@ -158,7 +171,10 @@ func (m *runTx) settleFanOuts() error {
 			}
 		}
 		if to == gatehouse.StepSucceeded {
-			s.Output = gatehouse.ArrayJSON(outputs...)
+			if s.Output = gatehouse.ArrayJSON(outputs...); len(s.Output) > maxItemsOutput {
+				s.Output, to = "", gatehouse.StepFailed
+				failure = mistake("output_too_large", "the outputs of all items have more than %d bytes", maxItemsOutput)
+			}
 		}
 		if err := m.end(s, to, failure); err != nil {
 			return err
@@ -167,8 +183,8 @@ func (m *runTx) settleFanOuts() error {
 	return nil
 }
 
-// readyNext readies the blocked steps whose needs have succeeded. It repeats while
-// inline steps succeed at once, since other steps may need only those.
+// readyNext readies the blocked steps whose needs have succeeded. An inline step may
+// succeed at once; readyNext then looks again for steps that have become ready.
 func (m *runTx) readyNext() error {
 	for carried := true; carried; {
 		carried = false
@@ -221,7 +237,8 @@ func (m *runTx) end(
 	return m.leaf("step."+eventOf(string(to)), s, string(from), string(to), data...)
 }
 
-// park lets a step wait for something outside.
+// park ends a step's lease and lets the step wait: for an action, a child run, an event, its
+// items, or a time.
 func (m *runTx) park(s *gatehouse.Step, to gatehouse.StepStatus, data ...gatehouse.Member) error {
 	from := s.Status
 	s.Status, s.LeaseOwner, s.LeaseUntil = to, "", nil
@@ -309,7 +326,7 @@ func (m *runTx) result() (templateErr, err error) {
 }
 
 // templateValues reads the values that a template uses, on demand: the run's input,
-// the outputs of its steps, and the time. err is the first read that failed.
+// the outputs of its steps, and the time. err joins the errors of failed reads.
 // Without a transaction, a value that is not in known fails with errUnread.
 type templateValues struct {
 	tx    gatehouse.ReadTx
@@ -411,8 +428,8 @@ func (b *templateValues) iterations(id string) iter.Seq[*gatehouse.Step] {
 	}
 }
 
-// rejection returns the output of the step's last iteration if people rejected it and the run
-// continued.
+// rejection returns the output of the step's latest iteration that succeeded although its action was
+// rejected or had expired.
 func (b *templateValues) rejection(id string) (out gatehouse.JSON, ok bool) {
 	if b.tx == nil {
 		b.err = errUnread
@@ -436,7 +453,7 @@ func itemIndex(item *gatehouse.Step) int {
 	return n
 }
 
-// eventOf returns the word for a state in event names.
+// eventOf returns the short name of a state, for event types and failure codes.
 func eventOf(status string) string {
 	switch status {
 	case string(gatehouse.RunFailed):

@@ -121,7 +121,8 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 // runs.
 func actorName(workflow string) string { return "workflow:" + workflow }
 
-// ensurePrincipal creates the workflow's principal, or makes the caller its sponsor.
+// ensurePrincipal creates the workflow's principal if it does not exist, and sets its sponsor: the
+// caller, or the caller's sponsor if the caller is not a person.
 func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	sponsor := c.Principal.ID
 	if c.Principal.Kind != gatehouse.KindPerson {

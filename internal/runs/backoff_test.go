@@ -103,6 +103,94 @@ func testStuckStepsBlockNobody(t *testing.T, w *world) {
 	}
 }
 
+// TestStuckSchedulesBlockNobody: more schedules than a round fires cannot start their runs; those behind them do.
+func TestStuckSchedulesBlockNobody(t *testing.T) { onBoth(t, testStuckSchedulesBlockNobody) }
+
+func testStuckSchedulesBlockNobody(t *testing.T, w *world) {
+	w.stop()
+	w.apply("good",
+		"name: good\non: {schedule: {cron: \"0 0 1 1 *\"}}\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
+	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		at := tx.Now().Add(-time.Hour)
+		for i := range 60 {
+			name := fmt.Sprintf("broken%02d", i)
+			if err := insertFlow(tx, name, "of an older form"); err != nil {
+				return err
+			}
+			due := &gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: name, Version: 1, NextAt: at}
+			if err := tx.PutSchedule(due, time.Time{}); err != nil {
+				return err
+			}
+		}
+		return tx.PutSchedule(&gatehouse.Schedule{
+			Tenant: gatehouse.DefaultTenant, Workflow: "good", Version: 1, NextAt: at.Add(time.Minute)}, time.Time{})
+	}))
+	for round := range 2 {
+		if _, err := w.runs.FireSchedules(t.Context()); err == nil {
+			t.Errorf("round %d: the error does not name the schedule that cannot start its run", round)
+		}
+	}
+	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "good"})
+	w.must(err)
+	if len(page.Items) != 1 {
+		t.Errorf("%d runs of the schedule behind them, want 1", len(page.Items))
+	}
+}
+
+// TestStuckBundlesBlockNobody: the evidence of more runs than a round bundles cannot be gathered; that of a run
+// which ended later can.
+func TestStuckBundlesBlockNobody(t *testing.T) { onBoth(t, testStuckBundlesBlockNobody) }
+
+func testStuckBundlesBlockNobody(t *testing.T, w *world) {
+	w.stop()
+	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		if err := insertFlow(tx, "broken", "of an older form"); err != nil {
+			return err
+		}
+		if err := insertFlow(tx, "sound", "name: sound\nsteps:\n  - {id: one, uses: transform, with: {}}\n"); err != nil {
+			return err
+		}
+		now := tx.Now()
+		for i := range 25 {
+			flow := "broken"
+			if i == 24 {
+				flow = "sound"
+			}
+			run, err := insertRun(tx, flow, fmt.Sprintf("%02d", i), "transform", "")
+			if err != nil {
+				return err
+			}
+			run.Status, run.FinishedAt = gatehouse.RunFailed, new(now.Add(time.Duration(i)))
+			if err := tx.MoveRun(run, gatehouse.RunRunning); err != nil {
+				return err
+			}
+			end := &gatehouse.Leaf{Tenant: run.Tenant, Type: "run.failed", Subject: run.ID, Actor: "system"}
+			if err := tx.AppendLeaf(end); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if _, err := w.runs.Bundle(t.Context()); err == nil {
+		t.Error("the error does not name the run whose evidence cannot be gathered")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		_, _ = w.runs.Bundle(t.Context())
+		err := w.store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+			_, err := tx.FindBundle("run_24") // RunBundle would make it
+			return err
+		})
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the run behind them has no bundle: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
 // TestUnreadableWorkflowStopsItsLanesAlone: steps of the tenant's other
 // workflows are still leased.
 func TestUnreadableWorkflowStopsItsLanesAlone(t *testing.T) {

@@ -11,25 +11,34 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
+// bundleBatch bounds the runs of one round of Bundle.
+const bundleBatch = 20
+
 // Bundle makes the evidence bundles of some ended runs that have none, and returns
-// how many it made.
+// how many it made. A run whose bundle cannot be made is set aside.
 func (r *Runs) Bundle(ctx context.Context) (int, error) {
 	var runs []*gatehouse.Run
+	var now time.Time
 	err := r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-		runs, err = q.UnbundledRuns(20)
+		now = q.Now()
+		runs, err = q.UnbundledRuns(bundleBatch + r.asideBundles.Size())
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
 	made := 0
-	for _, run := range runs {
-		switch e := r.bundle(ctx, run); {
+	id := func(run *gatehouse.Run) string { return run.ID }
+	for _, run := range aside.Due(&r.asideBundles, runs, id, bundleBatch, now) {
+		e := r.bundle(ctx, run)
+		r.asideBundles.Note(run.ID, e, now)
+		switch {
 		case e == nil:
 			made++
 		case gatehouse.CodeOf(e) != gatehouse.CodeBusy:

@@ -71,7 +71,7 @@ var handCases = map[string]struct {
 	"edited an earlier change that another person edited again": {
 		workflows: map[string]string{"main": shopStep},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
-			w.person("rita", gatehouse.KindPerson, gatehouse.RoleProposer)
+			w.person("rita", gatehouse.KindPerson, gatehouse.RoleProposer, gatehouse.RoleApprover)
 			a := w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word")
 			p := shopChange
 			for i, who := range []string{"hand", "rita"} {
@@ -364,7 +364,7 @@ ceilings:
   - {name: prices, when: 'action.type == "price_change"', per: agent, window: 24h, count: 3}
 `)
 		w.must(err)
-		w.person("cleo", gatehouse.KindPerson, gatehouse.RoleProposer)
+		w.person("cleo", gatehouse.KindPerson, gatehouse.RoleProposer, gatehouse.RoleApprover)
 		w.apply("main", "name: main\nsteps:"+shopStep+"\n")
 		w.apply("outer", "name: outer\nsteps:\n  - {id: sub, uses: workflow.main, with: {}}\n")
 		want := "agent:" + w.people["bot"].ID

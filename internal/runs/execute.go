@@ -31,7 +31,7 @@ func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string)
 
 // ExecuteChain is Execute, but the transaction that closes the step also executes up to onward inline
 // steps that become ready: see executeInline. A retried step executes alone. storing is called once, before
-// the outcome is stored, or at the latest when the step is done. It may not block.
+// the outcome is stored, or at the latest when the step is done. It must not block.
 func (r *Runs) ExecuteChain(
 	ctx context.Context, step *gatehouse.Step, worker string, onward int, storing func(),
 ) error {
@@ -57,7 +57,7 @@ func (r *Runs) executeStep(
 	}
 
 	w.storing = storing
-	if step.Attempts == 1 { // the steps that follow may have made a first attempt fail
+	if step.Attempts == 1 { // an inline step may be why the first attempt failed
 		w.inlineLimit = onward
 	}
 	switch {
@@ -87,9 +87,10 @@ func (r *Runs) executeStep(
 		mistake("workflow", "this server has no built-in step %s", gatehouse.Quote(w.spec.Uses)))
 }
 
-// useCached closes a step whose own key another step has already used. While the
-// other step is unfinished, a step without an action is retried later, and a step
-// with an action adopts the other step's action.
+// useCached closes a step if the workflow sets its idempotency key and another step
+// has already used that key. While the other step is unfinished, the step is retried
+// later, with one exception: if both steps propose an action and the other one has
+// proposed it, done is false, and the step adopts that action, see adopt.
 func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool, err error) {
 	if w.spec.IdempotencyKey == nil {
 		return false, nil // the default key belongs to this run alone
@@ -127,7 +128,7 @@ func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse
 	return r.complete(ctx, w, worker, res)
 }
 
-// mistaken records that an attempt failed for good.
+// mistaken records that an attempt failed, and that no other attempt can succeed.
 func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehouse.Failure) error {
 	return r.fail(ctx, w.step, worker,
 		gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
@@ -222,7 +223,10 @@ func (r *Runs) wait(ctx context.Context, w *work, worker string) error {
 			}
 			s.Event = event
 		}
-		if !until.IsZero() {
+		if now := m.tx.Now(); !until.IsZero() {
+			if until.Before(now) {
+				until = now // the stores' polls may skip times before this transaction
+			}
 			s.DueAt = &until
 		}
 		if err := m.attempt(s, worker, string(gatehouse.StepWaiting), nil); err != nil {
@@ -241,9 +245,9 @@ func (m *runTx) closeWithEvent(s *gatehouse.Step, signal *gatehouse.Signal) erro
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }
 
-// earlierChild returns the latest child run that the same step started in the
-// retried runs, or the last retry of that child. The new child run copies its
-// succeeded steps.
+// earlierChild returns the last retry of the latest child run that the same step
+// started in the retried runs, or that child run if it was not retried; nil for none.
+// The new child run copies the succeeded steps of the returned run.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	for run := w.run; run.RetryOf != "" && !redoes(run, w.def, w.step.Key); {
 		old, step, err := earlierStep(tx, w.step, run.RetryOf)

@@ -20,8 +20,8 @@ type fair struct {
 	looks   lease.Cursor[gatehouse.Lane]
 }
 
-// share distributes n leases over the lanes. most returns the bounds of a lane,
-// 0 for none; a lane with unknown bounds gets no lease. share charges nothing, since
+// share distributes n leases over the lanes. most returns the bounds of a lane, 0 for
+// no bound; a lane with unknown bounds gets no lease. share charges nothing, since
 // the claim may fail or find fewer steps.
 func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (workflow, tenant int,
 	ok bool)) []gatehouse.StepShare {
@@ -59,7 +59,7 @@ func (f *fair) leased(steps []*gatehouse.Step) {
 	f.lanes.Charge(queues)
 }
 
-// roomFor is how many of a lane's ready steps fit under its bounds, 0 for none.
+// roomFor is how many of a lane's ready steps fit under its bounds; a bound of 0 means no bound.
 func roomFor(d gatehouse.DueLane, ofWorkflow, ofTenant int) int {
 	return lease.Room(ofWorkflow, d.WorkflowRunning, lease.Room(ofTenant, d.TenantRunning, d.Ready))
 }

@@ -19,14 +19,14 @@ type HookVerifier interface {
 		err error)
 }
 
-// badSignature is the answer to every delivery that starts no run, so that it does not reveal
-// which workflows exist.
+// badSignature is the answer to a wrong signature, and also to a delivery for a workflow that does
+// not exist or has no webhook, so that it does not reveal which workflows exist.
 func badSignature() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery does not belong to the workflow")
 }
 
-// Receive starts a run for a webhook. The signature proves the sender. A delivery with the id,
-// or the workflow's ref, of an earlier delivery returns the earlier run.
+// Receive starts a run for a webhook. The signature proves the sender. If an earlier delivery had
+// the same id, or the same ref when the workflow computes one, Receive returns its run.
 func (r *Runs) Receive(
 	ctx context.Context, tenant, name string, h http.Header, body []byte,
 ) (*gatehouse.Run, bool, error) {
@@ -74,7 +74,11 @@ func (r *Runs) Receive(
 			return nil, false, gatehouse.E(gatehouse.CodeInvalid, "the workflow's ref cannot be computed from this delivery: "+
 				"%v", err)
 		}
-		if ref, _ = value.Text(); ref == "" {
+		text, _ := value.Text()
+		switch {
+		case text != "":
+			ref = text
+		case value != `""` && value != "null": // without a value, the delivery's own id remains
 			ref = string(value)
 		}
 	}

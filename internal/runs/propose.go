@@ -2,8 +2,11 @@ package runs
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"slices"
+	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
@@ -52,9 +55,14 @@ func (r *Runs) propose(
 		from.Required = 2
 	}
 
-	d, err := r.gate.DraftFor(p, from)
-	if err != nil {
-		return nil, err
+	var d *gate.Draft
+	judge := func() (err error) {
+		if d == nil || d.Action().IdempotencyKey != p.IdempotencyKey {
+			if d, err = r.gate.DraftFor(p, from); err != nil {
+				return err
+			}
+		}
+		return d.Judge(ctx)
 	}
 
 	var out *gatehouse.Action
@@ -82,7 +90,15 @@ func (r *Runs) propose(
 				return nil, err
 			}
 		}
-		out, err := r.proposeIn(m, s, w, d)
+		key, known, err := keyToUse(tx, w.key)
+		if err != nil {
+			return nil, err
+		}
+		if known == nil && key != p.IdempotencyKey {
+			p.IdempotencyKey = key
+			return nil, usecase.ErrStale // the draft's digest covers its key
+		}
+		out, err := r.proposeIn(m, s, w, d, known)
 		if err != nil {
 			return nil, err
 		}
@@ -90,7 +106,7 @@ func (r *Runs) propose(
 		return out, m.advance()
 	}
 
-	err = r.Update(ctx, w.step.Tenant, func() error { return d.Judge(ctx) }, func(tx gatehouse.Tx) (err error) {
+	err = r.Update(ctx, w.step.Tenant, judge, func(tx gatehouse.Tx) (err error) {
 		out, err = usecase.Once(tx, caller, func() (*gatehouse.Action, error) { return put(tx) })
 		return err
 	})
@@ -105,9 +121,58 @@ func (r *Runs) propose(
 	return out, nil
 }
 
-// proposeIn proposes within the run's transaction. It returns no action when the
-// step has closed without one.
-func (r *Runs) proposeIn(m *runTx, s *gatehouse.Step, w *work, d *gate.Draft) (*gatehouse.Action, error) {
+// keyToUse returns the key under which a step proposes, and the action that already has it, nil for none. An
+// action that ended without an effect leaves its key used: the step then proposes under the next of the keys
+// K, K~2, K~3, and so on. These depend only on stored actions, so all steps with the key K agree on them.
+func keyToUse(tx gatehouse.ReadTx, own string) (key string, known *gatehouse.Action, err error) {
+	for n := 1; ; n++ {
+		key = nthKey(own, n)
+		known, err = tx.FindActionByKey(key)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			return key, nil, nil
+		}
+		if err != nil {
+			return "", nil, err
+		}
+		last, err := latestRevision(tx, known)
+		if err != nil {
+			return "", nil, err
+		}
+		switch last.Status {
+		case gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled,
+			gatehouse.StatusFailed:
+		default:
+			return key, known, nil
+		}
+	}
+}
+
+// nthKey returns the nth key of a step. A key that would be too long is replaced by its hash.
+func nthKey(own string, n int) string {
+	if n == 1 {
+		return own
+	}
+	suffix := "~" + strconv.Itoa(n)
+	if len(own)+len(suffix) > maxKey {
+		sum := sha256.Sum256([]byte(own))
+		own = hex.EncodeToString(sum[:])
+	}
+	return own + suffix
+}
+
+// latestRevision follows an action to the revision that replaced it last.
+func latestRevision(tx gatehouse.ReadTx, a *gatehouse.Action) (_ *gatehouse.Action, err error) {
+	for err == nil && a.Superseded != "" {
+		a, err = tx.FindAction(a.Superseded)
+	}
+	return a, err
+}
+
+// proposeIn proposes within the run's transaction, or adopts the known action of the step's key. It returns no
+// action when the step has closed without one.
+func (r *Runs) proposeIn(
+	m *runTx, s *gatehouse.Step, w *work, d *gate.Draft, known *gatehouse.Action,
+) (*gatehouse.Action, error) {
 	if m.run.Stop != "" {
 		return nil, m.canceled(s, m.actor)
 	}
@@ -118,12 +183,15 @@ func (r *Runs) proposeIn(m *runTx, s *gatehouse.Step, w *work, d *gate.Draft) (*
 	}
 
 	s.Input, s.IdempotencyKey = w.with, w.key
-	known, err := m.tx.FindActionByKey(w.key)
-	if err == nil {
-		return known, m.adopt(s, known, d.Action())
+	if known != nil || d.Action().IdempotencyKey != w.key {
+		if other, err := m.tx.FindStepByKey(w.key); err == nil && other.ID != s.ID {
+			s.IdempotencyKey = "" // the key belongs to the other step
+		} else if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
+			return nil, err
+		}
 	}
-	if !errors.Is(err, gatehouse.ErrNotFound) {
-		return nil, err
+	if known != nil {
+		return known, m.adopt(s, known, d)
 	}
 
 	earlier, err := m.proposedBefore(w, d.Action())
@@ -209,21 +277,31 @@ func (m *runTx) await(s *gatehouse.Step, a *gatehouse.Action) error {
 
 // adopt adopts an action that was already proposed under the step's key: the step waits for the
 // action, or takes its result.
-func (m *runTx) adopt(s *gatehouse.Step, known, wanted *gatehouse.Action) error {
+func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft) error {
+	wanted := d.Action()
+	last, err := latestRevision(m.tx, known)
+	if err != nil {
+		return err
+	}
+	others := known.ProposerID != wanted.ProposerID
 	// An approval step adopts only an approval that its own workflow requested: only then are
 	// all contributors to the run barred from deciding.
-	forged := wanted.Connector == workflow.ApprovalConnector && known.ProposerID != wanted.ProposerID
-	if forged || !sameChange(known, wanted) {
+	forged := wanted.Connector == workflow.ApprovalConnector && others
+	why := ""
+	switch {
+	case forged || !sameChange(known, wanted) || others && !sameChange(last, wanted):
+		why = "proposes another change"
+	case others || last.Status != gatehouse.StatusApplied && last.Status != gatehouse.StatusReversed:
+		// What the workflow itself has applied under this key counts, whatever it demands by now.
+		if less := d.AsksMore(last); less != "" {
+			why = "asked for less than this step demands: " + less
+		}
+	}
+	if why != "" {
 		s.IdempotencyKey = ""
 		return m.failed(s, m.actor, gatehouse.StepFailure{
-			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, but " +
-				"proposes another change",
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, but " + why,
 		})
-	}
-	if other, err := m.tx.FindStepByKey(s.IdempotencyKey); err == nil && other.ID != s.ID {
-		s.IdempotencyKey = "" // the key belongs to the other step
-	} else if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
-		return err
 	}
 	return m.await(s, known)
 }
@@ -233,8 +311,8 @@ func sameChange(a, b *gatehouse.Action) bool {
 		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
 }
 
-// proposedBefore returns the action that the same step proposed in a run that this one retries.
-// The action must have had its effect since, or be able to have it, like a dead letter that was
+// proposedBefore returns the action that the same step proposed in a run that this one retries, if
+// the action has had its effect or still may have it, for example as a dead letter that was
 // replayed.
 func (m *runTx) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
@@ -293,9 +371,10 @@ func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []st
 	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
 }
 
-// proposerOf returns the principals of a run's proposals: the workflow's principal,
-// the run's starter, and the principals that can never decide (all contributors to
-// the run, the worker that proposes, and their sponsors).
+// proposerOf returns the principals that matter for a run's proposals: the proposer,
+// which is the workflow's principal; the run's starter; and the principals that can
+// never decide, which are all contributors to the run, the worker that proposes, and
+// their sponsors.
 func (r *Runs) proposerOf(ctx context.Context, w *work, worker string) (from gate.RunProposal, err error) {
 	err = r.Store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
 		p, err := tx.FindPrincipal(actorName(w.run.Workflow))

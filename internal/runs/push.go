@@ -10,7 +10,7 @@ import (
 )
 
 // Outside leases the pushes of connectors of type worker to workers in other processes. A
-// worker's report settles the outcome as a receipt does: applied, or the kind of the failure.
+// worker's report settles a push as the result of a connector does.
 type Outside interface {
 	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
 	// principal's actions only.

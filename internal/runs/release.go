@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// releasePatience bounds the time for putting back the steps of a vanished caller.
+// releasePatience bounds the time for putting back the steps of a disconnected caller.
 const releasePatience = 5 * time.Second
 
 // release puts back steps that were leased for a caller that has disconnected, for

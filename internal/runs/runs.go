@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
@@ -56,8 +57,12 @@ type Runs struct {
 	config  Config
 	outside Outside
 	metrics Metrics // nil for none
-	// backoffs holds the steps and runs that failed to wake, with the time of the next try.
-	backoffs backoffs
+	// asideSteps holds the steps that could not be woken and, without a step id, the runs that could not be
+	// stopped at their deadline. asideBundles holds the runs without an evidence bundle because it could not be
+	// made, asideSchedules the schedules whose run could not be started.
+	asideSteps     aside.Set[gatehouse.StepRef]
+	asideBundles   aside.Set[string]
+	asideSchedules aside.Set[scheduleKey]
 
 	mu          sync.Mutex
 	definitions map[definitionKey]knownVersion
@@ -141,8 +146,8 @@ func (r *Runs) version(tx gatehouse.WorkflowReader, key definitionKey) (d knownV
 	return d, nil
 }
 
-// limitsAge is how long the limits of a workflow's newest version are cached. A version that another process
-// applies takes effect after that time.
+// limitsAge is how long the limits of a workflow's newest version are cached. The limits of a version that
+// another process applies take effect within that time.
 const limitsAge = time.Second
 
 type knownLimits struct {
@@ -210,7 +215,7 @@ type runTx struct {
 	actor     string
 	// from is the run's status at the start of the transaction.
 	from gatehouse.RunStatus
-	// stored holds the stored values of the fields that MoveRun writes.
+	// stored holds the run's fields as stored: settleRun writes the run if one of them has changed.
 	stored runFields
 	// tools has the tools of the steps that became ready; "" stands for built-in steps.
 	tools map[string]bool

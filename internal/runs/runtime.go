@@ -109,7 +109,7 @@ func (r *Runtime) work(ctx context.Context) {
 	}
 }
 
-// execute executes a step to its end, even when ctx ends. The lease of the step bounds the time.
+// execute executes a step to its end, even when ctx ends. The step's timeout bounds a model call.
 func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
 	err := r.runs.ExecuteChain(context.WithoutCancel(ctx), s, r.config.Owner, r.config.InlineLimit, func() { <-r.slots })
 	if err != nil {
@@ -177,7 +177,8 @@ const (
 	idleWakePause = 20 * time.Millisecond
 )
 
-// wake moves the steps whose action has settled, whose time has come, or whose worker has lost its lease.
+// wake moves the steps whose action or child run has ended, whose time has come, or whose worker has lost its
+// lease, and stops the runs past their deadline.
 func (r *Runtime) wake(ctx context.Context) {
 	moved, cancel := r.hints.Subscribe(usecase.TopicAudit)
 	defer cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
@@ -380,23 +381,32 @@ func (r *Runs) admitOne(ctx context.Context, run *gatehouse.Run) (admitted bool,
 
 func full(most, n int) bool { return most > 0 && n >= most }
 
+// scheduleBatch bounds the schedules of one round of FireSchedules.
+const scheduleBatch = 50
+
+type scheduleKey struct{ tenant, workflow string }
+
 // FireSchedules starts the runs whose scheduled time has come, and returns how many
-// schedules were due. Each time of a schedule starts one run, however many servers
-// poll.
+// schedules were due. Each scheduled time starts at most one run, however many
+// servers poll. A schedule that cannot start its run does not block others: it is set
+// aside.
 func (r *Runs) FireSchedules(ctx context.Context) (int, error) {
 	var due []*gatehouse.Schedule
 	var now time.Time
 	err := r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		now = q.Now()
-		due, err = q.DueSchedules(50)
+		due, err = q.DueSchedules(scheduleBatch + r.asideSchedules.Size())
 		return err
 	})
 	if err != nil {
 		return 0, err
 	}
+	keyOf := func(s *gatehouse.Schedule) scheduleKey { return scheduleKey{s.Tenant, s.Workflow} }
+	due = aside.Due(&r.asideSchedules, due, keyOf, scheduleBatch, now)
 	for _, s := range due {
-		// A schedule that cannot start its run must not block the others.
-		if e := r.fire(ctx, s, now); e != nil {
+		e := r.fire(ctx, s, now)
+		r.asideSchedules.Note(keyOf(s), e, now)
+		if e != nil {
 			err = errors.Join(err, fmt.Errorf("the schedule of %s in %s: %w", s.Workflow, s.Tenant, e))
 		}
 	}

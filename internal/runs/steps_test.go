@@ -69,6 +69,21 @@ output: "${{ steps.tag.output }}"
 	}
 }
 
+func TestOutputsOfItemsAreBounded(t *testing.T) { onBoth(t, testOutputsOfItemsAreBounded) }
+
+func testOutputsOfItemsAreBounded(t *testing.T, w *world) {
+	w.apply("many",
+		"name: many\nsteps:\n  - {id: all, uses: transform, for_each: input.items, with: \"${{ input.text }}\"}\n")
+	text := strings.Repeat("x", 200_000)
+	for n, want := range map[int]gatehouse.RunStatus{20: gatehouse.RunSucceeded, 21: gatehouse.RunFailed} {
+		items := strings.TrimSuffix(strings.Repeat("1,", n), ",")
+		run := w.status(w.start("many", gatehouse.JSON(`{"items":[`+items+`],"text":"`+text+`"}`)).ID, want)
+		if want == gatehouse.RunFailed && (run.Failure.Code != "output_too_large" || run.StepOf("all").Output != "") {
+			t.Error(describe(run))
+		}
+	}
+}
+
 func TestWaits(t *testing.T) { onBoth(t, testWaits) }
 
 func testWaits(t *testing.T, w *world) {
@@ -496,6 +511,40 @@ steps:
 	if n := w.ledger.effects("X"); n != 1 {
 		t.Errorf("%d effects", n)
 	}
+}
+
+// TestKeyOfAnotherQuestion: the answer to an approval step counts for another step with its key only if that step asks
+// the same, and demands no more of the people who decide.
+func TestKeyOfAnotherQuestion(t *testing.T) { onBoth(t, testKeyOfAnotherQuestion) }
+
+func testKeyOfAnotherQuestion(t *testing.T, w *world) {
+	ask := func(name, demands string) {
+		w.apply(name, "name: "+name+"\nsteps:\n  - {id: ask, uses: approval, "+demands+
+			"idempotency_key: \"ship:${{ input.version }}\", with: {title: \"Ship to ${{ input.region }}?\"}}\n")
+	}
+	ask("ship", "")
+	ask("lunch", "")
+	first := w.status(w.start("ship", `{"version":"1","region":"staging"}`).ID, gatehouse.RunWaitingApproval)
+	w.must(w.decide(w.action(first, "ask"), "ana", gatehouse.Approve))
+	w.status(first.ID, gatehouse.RunSucceeded)
+
+	same := w.status(w.start("ship", `{"version":"1","region":"staging"}`).ID, gatehouse.RunSucceeded)
+	if got := same.StepOf("ask").ActionID; got != "" {
+		t.Errorf("the same question was asked again: %s", got)
+	}
+	refused := func(workflow string, input gatehouse.JSON) {
+		t.Helper()
+		run := w.status(w.start(workflow, input).ID, gatehouse.RunFailed)
+		if f := run.StepOf("ask").Failure; f == nil || f.Code != string(gatehouse.CodeDuplicateKey) {
+			t.Errorf("%s %s: %s", workflow, input, describe(run))
+		}
+	}
+	refused("ship", `{"version":"1","region":"production"}`)
+	refused("lunch", `{"version":"1","region":"staging"}`)
+	ask("ship", "two_person: true, ")
+	refused("ship", `{"version":"1","region":"staging"}`)
+	ask("ship", "risk: high, ")
+	refused("ship", `{"version":"1","region":"staging"}`)
 }
 
 // TestTimeouts: of a child run, and of an external worker that keeps its lease

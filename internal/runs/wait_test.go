@@ -3,9 +3,11 @@ package runs_test
 import (
 	"archive/zip"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,4 +124,83 @@ func testEventBeforeItsStepIsAnAttempt(t *testing.T, w *world) {
 			t.Errorf("the step is drawn as one that waited: %+v", span)
 		}
 	}
+}
+
+// TestRevisedWhileItsRunStops: an action is revised while its run's stop cancels it. The stop cancels the revision too.
+func TestRevisedWhileItsRunStops(t *testing.T) { onBoth(t, testRevisedWhileItsRunStops) }
+
+func testRevisedWhileItsRunStops(t *testing.T, w *world) {
+	w.person("cleo", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleProposer)
+	w.apply("asks", "name: asks\nsteps:\n  - {id: ask, uses: approval, with: {rationale: really}}\n")
+	run := w.status(w.start("asks", `{}`).ID, gatehouse.RunWaitingApproval)
+	old := w.action(run, "ask")
+	w.stop()
+	_, err := w.runs.CancelRun(w.as("admin"), run.ID, "")
+	w.must(err)
+	wake := func(ctx context.Context, stored func()) { // calls stored after its first transaction
+		g := gate.New(&hungUp{w.store, 1, stored}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+		_, _ = runs.New(g, runs.Config{}).Wake(ctx)
+	}
+	var revised *gatehouse.Action
+	wake(t.Context(), func() {
+		p := old.Proposal
+		p.Rationale, p.IdempotencyKey = "Surely.", ""
+		revised, err = w.gate.Revise(w.as("cleo"), old.ID, &p)
+		w.must(err)
+		ctx, gone := context.WithCancel(t.Context())
+		wake(ctx, gone) // ends once the step waits for the revision
+	})
+	for range 2 { // cancels the revision, then ends the run
+		_, err := w.runs.Wake(t.Context())
+		w.must(err)
+	}
+	if run, err = w.runs.FindRun(w.as("admin"), run.ID); err != nil || run.Status != gatehouse.RunCanceled {
+		t.Errorf("%v: %s", err, describe(run))
+	}
+	if a, err := w.gate.FindAction(w.as("admin"), revised.ID); err != nil || a.Status != gatehouse.StatusCanceled {
+		t.Errorf("the revision is %s, %v", a.Status, err)
+	}
+}
+
+// dueTimes records the due time of each step that its transactions park.
+type dueTimes struct {
+	gatehouse.Store
+	mu     sync.Mutex
+	parked map[string]time.Duration // how long after the transaction's time the step is due, by key
+}
+
+func (d *dueTimes) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return d.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(dueTimesTx{tx, d}) })
+}
+
+type dueTimesTx struct {
+	gatehouse.Tx
+	d *dueTimes
+}
+
+func (t dueTimesTx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
+	if s.Status == gatehouse.StepWaiting && s.DueAt != nil {
+		t.d.mu.Lock()
+		defer t.d.mu.Unlock()
+		t.d.parked[s.Key] = s.DueAt.Sub(t.Now())
+	}
+	return t.Tx.UpdateStep(s, from, generation)
+}
+
+// TestWaitUntilPastTime: a wait until a past time ends, and is stored as due now: the polls of a store may skip
+// steps that are due before the transaction that parked them.
+func TestWaitUntilPastTime(t *testing.T) {
+	onEngines(t, func(t *testing.T, store gatehouse.Store) {
+		d := &dueTimes{Store: store, parked: map[string]time.Duration{}}
+		w := newWorld(t, d)
+		w.apply("past", "name: past\nsteps:\n  - {id: wait, uses: wait, with: {until: \"2000-01-01T00:00:00Z\"}}\n")
+		if run := w.ended(w.start("past", `{}`).ID); run.Status != gatehouse.RunSucceeded {
+			t.Errorf("the run is %s", describe(run))
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if after, parked := d.parked["wait"]; !parked || after != 0 {
+			t.Errorf("the step was parked: %t, and due %s after the transaction; want at once", parked, after)
+		}
+	})
 }

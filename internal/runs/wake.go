@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/aside"
 	"github.com/gatehouse-dev/gatehouse/internal/failpoint"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
@@ -18,9 +19,9 @@ const wakeBatch = 100
 // maxReported bounds the failures of one round that are reported one by one.
 const maxReported = 10
 
-// Wake moves on steps that have something to settle, have lost their worker, or are
-// due, and stops runs past their deadline: up to wakeBatch of each. It returns the
-// number of items that it tried.
+// Wake moves the steps whose action or child run has ended, whose lease has expired,
+// or that are due, and stops runs past their deadline: up to wakeBatch of each. It
+// returns the number of steps and runs that it tried to move.
 //
 // A step that cannot be moved does not block others: it is set aside, and retried
 // with a growing backoff.
@@ -38,12 +39,11 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 			return late, err
 		}
 		for _, find := range []func(int) ([]gatehouse.StepRef, error){q.SettledSteps, q.ExpiredSteps, q.DueSteps, overdue} {
-			more, err := find(wakeBatch + r.backoffs.size())
+			more, err := find(wakeBatch + r.asideSteps.Size())
 			if err != nil {
 				return err
 			}
-			more = r.backoffs.without(more, now)
-			refs = append(refs, more[:min(len(more), wakeBatch)]...)
+			refs = append(refs, aside.Due(&r.asideSteps, more, itself, wakeBatch, now)...)
 		}
 		return nil
 	})
@@ -60,7 +60,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 		if ctx.Err() != nil {
 			return len(refs), errors.Join(err, e)
 		}
-		tries := r.backoffs.note(ref, e, now.Add(time.Since(began)))
+		tries := r.asideSteps.Note(ref, e, now.Add(time.Since(began)))
 		if e == nil {
 			continue
 		}
@@ -77,9 +77,12 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 
 // BackedOff returns the number of steps and runs that could not be woken and wait
 // for a retry.
-func (r *Runs) BackedOff() int { return r.backoffs.size() }
+func (r *Runs) BackedOff() int { return r.asideSteps.Size() }
 
-// wakeOrStop moves on one step, or stops a run past its deadline.
+// itself is the key of a step that is set aside.
+func itself(ref gatehouse.StepRef) gatehouse.StepRef { return ref }
+
+// wakeOrStop wakes one step, or stops a run past its deadline.
 func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 	if ref.StepID != "" {
 		return r.wake(ctx, ref)
@@ -88,8 +91,7 @@ func (r *Runs) wakeOrStop(ctx context.Context, ref gatehouse.StepRef) error {
 		&gatehouse.Failure{Code: "deadline_exceeded", Detail: "the run has not ended by its deadline"})
 }
 
-// wake moves one step on, in any state. If the step has changed meanwhile, wake does
-// nothing.
+// wake makes the move that a step is due for in its present state, if any.
 func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 	var cancel *gatehouse.Step
 	var timedOut bool
@@ -152,11 +154,12 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 // too long.
 const codeTimeout = "timeout"
 
-// waitAgain lets a step wait again for an action or run that had ended but continues, like a
-// replayed dead letter.
+// waitAgain writes a step that still waits for its action or child run, so that the step is no
+// longer among SettledSteps: what had ended may continue, such as a replayed dead letter.
 func (m *runTx) waitAgain(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
-// settleAction moves a step on when its action has ended. unknown is not an end.
+// settleAction moves a step whose action has ended or was superseded. An unknown action
+// has not ended.
 func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	a, err := m.tx.FindAction(s.ActionID)
 	if err != nil {
@@ -239,7 +242,7 @@ func refusal(a *gatehouse.Action) *gatehouse.Failure {
 	return f
 }
 
-// settleChild moves a step on when its child run has ended.
+// settleChild closes a step whose child run has ended.
 func (m *runTx) settleChild(s *gatehouse.Step) (settled bool, err error) {
 	child, err := m.tx.FindRunHead(s.ChildRun)
 	if err != nil || !child.Status.Final() {
@@ -301,7 +304,7 @@ func insideRun(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
 }
 
-// afterLost is how long such a step waits after the given attempt, which counts
+// afterLost returns how long a step inside its run waits after attempt, which counts
 // from 1: not at all after the first, then longer each time. Because of the jitter, a
 // step that crashes its server is not always leased with the same other steps.
 func afterLost(attempt int, random float64) time.Duration {
@@ -309,21 +312,22 @@ func afterLost(attempt int, random float64) time.Duration {
 }
 
 // cancelFor cancels the action or child run that a step waits for, when the step's run stops or
-// its wait times out. If that cannot be canceled any more, the step waits until it settles, so
-// that no retry overtakes an effect that was already sent.
-func (r *Runs) cancelFor(ctx context.Context, s *gatehouse.Step, why *gatehouse.Failure) error {
+// its wait times out. If the action or child run can no longer be canceled, the step waits until
+// it settles, so that no retry overtakes an effect that was already sent.
+func (r *Runs) cancelFor(ctx context.Context, was *gatehouse.Step, why *gatehouse.Failure) error {
 	var err error
-	if s.ChildRun != "" {
-		err = r.stopRun(ctx, s.Tenant, s.ChildRun, gatehouse.RunCanceled, why)
+	if was.ChildRun != "" {
+		err = r.stopRun(ctx, was.Tenant, was.ChildRun, gatehouse.RunCanceled, why)
 	} else {
-		err = r.gate.CancelForRun(ctx, s.Tenant, s.ActionID)
+		err = r.gate.CancelForRun(ctx, was.Tenant, was.ActionID)
 	}
 	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
 		return err
 	}
-	return r.move(ctx, s.Tenant, s.RunID, s.ID, "system", func(m *runTx) error {
-		s := m.run.StepByID(s.ID)
-		if s == nil || !s.Status.Parked() {
+	return r.move(ctx, was.Tenant, was.RunID, was.ID, "system", func(m *runTx) error {
+		s := m.run.StepByID(was.ID)
+		// A step that waits for another action or run by now, such as a revision, has that one's due time.
+		if s == nil || !s.Status.Parked() || s.ActionID != was.ActionID || s.ChildRun != was.ChildRun {
 			return nil
 		}
 		s.DueAt = nil

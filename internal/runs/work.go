@@ -319,7 +319,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 	return r.failUsing(ctx, step, worker, f, nil)
 }
 
-// failUsing is fail for an attempt with the cost of model calls.
+// failUsing is fail for an attempt that made model calls, whose cost it stores.
 func (r *Runs) failUsing(
 	ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage,
 ) error {
@@ -404,8 +404,8 @@ func (m *runTx) canceled(s *gatehouse.Step, worker string) error {
 	return m.end(s, gatehouse.StepCanceled, nil)
 }
 
-// attempt records the outcome of a lease that ends. A step that is released
-// untouched has no attempt.
+// attempt records the outcome of a lease that ends. A step that was put back without
+// work has no attempt: see putBack.
 func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,
@@ -452,9 +452,10 @@ func (m *runTx) spend(s *gatehouse.Step, usage []gatehouse.ModelUsage) error {
 	return nil
 }
 
-// clip bounds the length of a detail that comes from outside.
+// clip turns a detail of external origin into valid UTF-8 without NUL, and bounds its length.
 func clip(s string) string {
 	const most = 2000
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 	if len(s) <= most {
 		return s
 	}
@@ -465,8 +466,9 @@ func clip(s string) string {
 	return s[:cut] + "…"
 }
 
-// cached looks for another step with the same key. It takes that step's output, waits for it, or
-// fails because the other step has another effect. done is false when there is no such step.
+// cached looks for another step with the same key. It closes s with that step's output, lets s wait
+// for that step, or fails s because that step has another effect or waits for this run. done is
+// false when there is no such step.
 func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	other, err := m.tx.FindStepByKey(w.key)
 	switch {
@@ -476,7 +478,12 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		return false, err
 	case other.ID == s.ID:
 		return false, nil
-	case !w.sameAs(other):
+	}
+	same, err := m.sameEffect(w, other)
+	switch {
+	case err != nil:
+		return false, err
+	case !same:
 		return true, m.failed(s, m.actor, gatehouse.StepFailure{
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, but " +
 				"another effect",
@@ -495,6 +502,16 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		}
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("cached_from", other.ID))
 	}
+	below, err := m.isBelow(other)
+	if err != nil {
+		return false, err
+	}
+	if below {
+		return true, m.failed(s, m.actor, gatehouse.StepFailure{
+			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and " +
+				"waits for this run",
+		})
+	}
 	// The other step is unfinished; its result will be this step's result too.
 	// Waiting for it counts as no attempt.
 	s.Attempts--
@@ -504,23 +521,54 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }
 
-// sameAs reports whether another step with the same key is for the same effect, so
-// that its result can be this step's result.
-func (w *work) sameAs(other *gatehouse.Step) bool {
-	if other.Uses != w.spec.Uses {
-		return false
+// isBelow reports whether the step waits for this run or for one of its ancestors.
+func (m *runTx) isBelow(step *gatehouse.Step) (below bool, err error) {
+	for run := m.run; run.ParentRun != ""; {
+		if run.ParentStep == step.ID {
+			return true, nil
+		}
+		if run, err = m.tx.FindRunHead(run.ParentRun); err != nil {
+			return false, err
+		}
 	}
-	if other.Input == "" || !w.spec.Kind.Proposes() {
-		return true
+	return false, nil
+}
+
+// sameEffect reports whether another step with the same key is for the same effect, so
+// that its result can be this step's result.
+func (m *runTx) sameEffect(w *work, other *gatehouse.Step) (bool, error) {
+	switch {
+	case other.Uses != w.spec.Uses:
+		return false, nil
+	case other.Input == "":
+		return true, nil
+	case w.spec.Kind == workflow.KindApproval:
+		return m.sameQuestion(w, other)
+	case !w.spec.Kind.Proposes():
+		return true, nil
 	}
 	for _, name := range []string{"target", "change"} {
 		a, _ := w.with.Get(name)
 		b, _ := other.Input.Get(name)
 		if !orNull(a).Equal(orNull(b)) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
+}
+
+// sameQuestion reports whether an approval step asks what another step of its workflow has asked, and
+// demands no more of the people who decide.
+func (m *runTx) sameQuestion(w *work, other *gatehouse.Step) (bool, error) {
+	from, err := m.tx.FindRunHead(other.RunID)
+	if err != nil || from.Workflow != m.run.Workflow || !other.Input.Equal(w.with) || other.ActionID == "" {
+		return false, err
+	}
+	a, err := m.tx.FindAction(other.ActionID)
+	if err != nil {
+		return false, err
+	}
+	return a.RiskLevel >= w.spec.Risk && a.Approval != nil && (!w.spec.TwoPerson || a.Approval.Required >= 2), nil
 }
 
 // keyWait is how long a step waits for another step with the same key.

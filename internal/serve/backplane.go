@@ -20,15 +20,15 @@ import (
 // Backplane connects replicas, in addition to the store: it carries hints, which
 // may be lost, and the feed of events for other systems. No result depends on it.
 type Backplane struct {
-	// In development mode, caught takes mails and cards takes Slack messages; otherwise
-	// they are nil. linkURL is the base URL of their links if the configuration has no
-	// public_url.
+	// caught takes the mails of development mode and of the demo, cards the Slack messages
+	// of development mode; nil if messages are sent. linkURL is the base URL of their links if
+	// the configuration has no public_url.
 	caught *mailCatcher
 	cards  *slackdev.Workspace
 	// development is true only in development mode.
 	development bool
 	linkURL     string
-	// listener is the port that was taken before the node was opened; nil for none.
+	// listener listens on the port that was taken before the node was opened; nil for none.
 	listener net.Listener
 	carriers []wake.Carrier
 	nats     *nats.Conn

@@ -132,7 +132,7 @@ func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 	}, metrics, s.Log)
 }
 
-// bounceKeys authenticate the envelope senders of mails; nil without a master key.
+// bounceKeys returns the keys that authenticate the envelope senders of mails; nil without a master key.
 func bounceKeys(cfg *config.Config) ([][]byte, error) {
 	m, err := masterKey(cfg)
 	if m == nil || err != nil {

@@ -44,8 +44,8 @@ func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check
 
 // visibleTo reports whether people of a tenant may see a check. The check of a connector is shown to
 // the tenants that it serves, all others to the default tenant, whose administrators run the
-// server. Nobody sees "open", which is about the first policy: a running server has an active
-// one.
+// server. Nobody sees "open", which is about the first policy: a server logs at its start what
+// the active ones leave open.
 func (o *ownConfiguration) visibleTo(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false

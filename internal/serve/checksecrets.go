@@ -2,10 +2,13 @@ package serve
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
 
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -19,6 +22,41 @@ func (l *ConfigChecker) OpenSecrets(ctx context.Context, cfg *config.Config, dat
 	if err := l.readSecrets(ctx, cfg, data, databaseURL); err != nil {
 		l.add("secrets", term.CheckNote, "those of the store could not be read: %v", err)
 	}
+}
+
+// OpenPolicies reads the active policies of the store, by which ungated changes are judged. Servers may use the store at
+// the same time; it is not migrated.
+func (l *ConfigChecker) OpenPolicies(ctx context.Context, cfg *config.Config, data, databaseURL string) {
+	if l.Offline {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	active, err := readPolicies(ctx, cfg, data, databaseURL)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		l.unread = "there is no store yet"
+	case err != nil:
+		l.unread = "the store could not be read: " + err.Error()
+	default:
+		l.active = active
+	}
+}
+
+func readPolicies(
+	ctx context.Context, cfg *config.Config, data, databaseURL string,
+) (map[string]*policy.Policy, error) {
+	first, err := firstPolicy(cfg)
+	if err != nil {
+		return nil, err
+	}
+	log := slog.New(slog.DiscardHandler)
+	target, err := (&StoreChecker{Data: data, DatabaseURL: databaseURL, Log: log}).openStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer target.Close()
+	return gate.New(target.Store, nil, nil, gate.Config{PolicySource: first}, log).ActivePolicies(ctx)
 }
 
 func (l *ConfigChecker) readSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) error {

@@ -74,6 +74,7 @@ func (c *CheckCommand) Run(g *term.IO) error {
 	if cfg != nil {
 		cfg = l.merge(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 		l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
+		l.OpenPolicies(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 		l.All(g.Ctx, cfg)
 	}
 	if c.DatabaseURL != "" {
@@ -94,6 +95,9 @@ type ConfigChecker struct {
 	Offline bool
 	// stored are the secrets of the store, for a server; nil for a program without one.
 	stored *storeSecrets
+	// active are the active policies of the store by tenant, nil if they were not read; unread says why.
+	active map[string]*policy.Policy
+	unread string
 }
 
 func (l *ConfigChecker) add(name, result, format string, args ...any) {
@@ -122,6 +126,7 @@ func (l *ConfigChecker) File(f *DataFlags) *config.Config {
 // All checks everything that a configuration names, several things in parallel.
 func (l *ConfigChecker) All(ctx context.Context, cfg *config.Config) {
 	s := newSecretUse(cfg)
+	s.uses(cfg.Callbacks.Secrets())
 	type look struct {
 		name string
 		at   func(*ConfigChecker, string)
@@ -380,7 +385,7 @@ func (l *ConfigChecker) secrets(cfg *config.Config, s *secretUse) {
 		case cfg.Secrets[name] == "":
 			l.add("secret "+name, term.CheckNote, "is empty")
 		case !s.used[name]:
-			l.add("secret "+name, term.CheckNote, "no connector and no model uses it; a workflow's webhook may")
+			l.add("secret "+name, term.CheckNote, "nothing in the file uses it; a workflow's webhook may")
 		default:
 			present++
 		}
@@ -411,30 +416,36 @@ func (l *ConfigChecker) policy(cfg *config.Config) bool {
 		l.add("policy", term.CheckFail, "%s: %v", cfg.Policy.File, err)
 		return false
 	}
-	failed := 0
+	reported := 0
 	for _, r := range p.Lint() {
-		failed++
+		reported++
 		l.add("policy", map[bool]string{true: term.CheckFail, false: term.CheckNote}[r.Error], "%s:%d:%d: %s",
 			cfg.Policy.File, r.Line, r.Column, r.Detail)
 	}
 	for _, r := range p.Test() {
 		for _, d := range r.Differences {
-			failed++
+			reported++
 			l.add("policy", term.CheckFail, "%s:%d:1: test %q: %s", cfg.Policy.File, r.Line, r.Name, d)
 		}
 	}
-	if failed == 0 {
+	if reported == 0 {
 		l.add("policy", term.CheckOK, "%s, for a tenant that has none stored", cfg.Policy.File)
 	}
 	return true
 }
 
-// open warns of changes that agents can make without a person's decision.
+// open warns of changes that agents can make without a person's decision, and says by which policies.
 func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
-	sentences, err := ungatedAtFirst(ctx, cfg)
+	sentences, err := ungatedByConfig(ctx, cfg, l.active)
 	if err != nil {
 		l.add("open", term.CheckNote, "could not be determined: %v", err)
 		return
+	}
+	if l.active != nil {
+		l.add("open", term.CheckOK, "judged by the active policies of the store")
+	} else {
+		l.add("open", term.CheckNote, "judged by the first policy of a tenant, not by an active one: %s",
+			cmp.Or(l.unread, "the store was not read"))
 	}
 	for _, s := range sentences {
 		l.add("open", term.CheckNote, "%s", s)

@@ -40,15 +40,15 @@ func TestConnectorPages(t *testing.T) {
 	}
 	must(t, os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
 	files := regexp.MustCompile(`ca_file: \S+`)
-	places := regexp.MustCompile(`\$\{[A-Z_]+\}|file:[^\s}]+`)
+	references := regexp.MustCompile(`\$\{[A-Z_]+\}|file:[^\s}]+`)
 	for _, page := range pages {
 		src, err := os.ReadFile(page)
 		must(t, err)
 		made := 0
 		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllSubmatch(src, -1) {
-			// The secrets of a page are not here.
+			// The secrets that a page refers to do not exist here.
 			c, err := config.Parse(page,
-				files.ReplaceAll(places.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
+				files.ReplaceAll(references.ReplaceAll(block[1], []byte("x")), []byte("ca_file: "+authority)))
 			if err != nil {
 				t.Errorf("%v in\n%s", err, block[1])
 				continue

@@ -223,8 +223,8 @@ func checkLoopback(listen string) error {
 		"others there is `gatehouse serve`")
 }
 
-// bind takes the port before any file is created, and keeps it. It also returns the address with the port,
-// which port 0 leaves open: links and passkeys are bound to it.
+// bind takes the port before any file is created, and keeps it. It also returns the address with the actual
+// port, even if listen has port 0: links and passkeys are bound to that address.
 func bind(ctx context.Context, listen string) (net.Listener, string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // BenchmarkInboxPage measures the allocations of a page of fifty actions by urgency: in the store,
 // over HTTP, and in the console. Garbage collection of these makes up the tail of the latency.
 //
-//	go test -run '^$' -bench InboxPage -benchmem ./cmd/gatehouse
+//	go test -run '^$' -bench InboxPage -benchmem ./internal/serve
 func BenchmarkInboxPage(b *testing.B) {
 	log := slog.New(slog.DiscardHandler)
 	for name, open := range map[string]func(*testing.B) (gatehouse.Store, error){

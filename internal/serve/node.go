@@ -135,11 +135,11 @@ func NewNode(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Lo
 		return nil, errors.Join(err, n.Close())
 	}
 	n.Registry = n.Registry.WithSecrets(cfg.SecretValues())
-	source := policy.DefaultSource()
+	source, err := firstPolicy(cfg)
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
 	if cfg.Policy.File != "" {
-		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
-			return nil, errors.Join(fmt.Errorf("policy: %w", err), n.Close())
-		}
 		if _, err := policy.Parse(source); err != nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w", cfg.Policy.File, err), n.Close())
 		}

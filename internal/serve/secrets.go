@@ -251,7 +251,7 @@ func (s *storeSecrets) states(b *Built) map[string]string {
 	return out
 }
 
-// Close closes the connectors that were made since the start.
+// Close closes the connectors that use secrets of the store.
 func (s *storeSecrets) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

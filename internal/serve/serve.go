@@ -191,8 +191,8 @@ func (c *Command) bootstrap(g *term.IO, n *Node) error {
 	}
 }
 
-// credentialsFile receives the administrator's secrets when serve finds an empty
-// data folder. The secrets are never logged.
+// credentialsFile receives the administrator's secrets when serve finds a store
+// without an administrator. The secrets are never logged.
 const credentialsFile = "admin-credentials.json"
 
 // bootstrapOnce makes the administrator of an empty store. It makes the file for

@@ -34,7 +34,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// The intervals of the background work. Hints start most work earlier.
+// The intervals of the background work, and the limits of a server. Hints start most work earlier.
 const (
 	sweepInterval = time.Second
 	purgeInterval = 10 * time.Minute
@@ -354,8 +354,8 @@ func (s *Server) ready(ctx context.Context) error {
 	return s.Store.Ping(ctx)
 }
 
-// lastAnswers closes connections after their next answer once the server is
-// leaving, so that clients connect to another process.
+// lastAnswers closes connections after their next answer once the server is about
+// to stop, so that clients connect to another process.
 func (s *Server) lastAnswers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.stopping.Load() {

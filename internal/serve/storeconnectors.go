@@ -79,19 +79,11 @@ func (s *connectorState) outdated() string {
 		s.problem)
 }
 
-// reserved are the names of Gatehouse's own connectors.
-var reserved = []string{gate.PolicyConnector, "workflow"}
-
 // merge parses a version's text, and merges it with the file's connectors.
 func merge(file *config.Config, source string) (map[string]config.Connector, *config.Config, error) {
 	entries, err := config.ParseConnectors([]byte(source))
 	if err != nil {
 		return nil, nil, err
-	}
-	for _, name := range reserved {
-		if entry, ok := entries[name]; ok {
-			return nil, nil, fmt.Errorf("%s: the name %s is reserved", entry.At(), name)
-		}
 	}
 	merged, err := file.With(entries)
 	return entries, merged, err
@@ -108,7 +100,7 @@ func (c *storeConnectors) check(ctx context.Context, source string) error {
 	return err
 }
 
-// build makes the connectors of entries. It fails for one that cannot be made, even with
+// build makes the connectors of entries. It fails if a connector cannot be made even with
 // placeholders for its secrets.
 func build(
 	ctx context.Context, merged *config.Config, entries map[string]config.Connector, value StoredSecret,
@@ -164,8 +156,8 @@ func (c *storeConnectors) start(ctx context.Context) error {
 	return nil
 }
 
-// refresh loads the newest version, unless it runs already. The error is the reason why this
-// replica runs another one.
+// refresh loads the newest version, unless it runs already. The error says why this replica
+// runs another version.
 func (c *storeConnectors) refresh(ctx context.Context) error {
 	stored, err := c.gate.NewestConnectors(ctx)
 	if err != nil {

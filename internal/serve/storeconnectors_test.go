@@ -30,7 +30,7 @@ type stored struct {
 	root, bot, ana *client.Client
 	creds          *gatehouse.Credentials
 	proposed       int
-	// target counts calls, by the last part of their path.
+	// target is where the connectors call, and calls counts the calls that it got.
 	target *httptest.Server
 	calls  atomic.Int64
 }

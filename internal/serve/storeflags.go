@@ -100,8 +100,9 @@ func (f *StoreFlags) place() string {
 	return f.Data
 }
 
-// OpenGate opens the existing store that the flags name, with a gate without
-// connectors. It is for commands that work only on the store.
+// OpenGate opens the store that the flags name, with a gate without connectors. It
+// is for commands that work only on the store. A data folder must have a store; in
+// a database, missing tables are created.
 func (f *StoreFlags) OpenGate(g *term.IO) (*gate.Gate, gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
 	store, err := f.openStore(g.Ctx, g)

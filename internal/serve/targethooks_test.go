@@ -154,6 +154,9 @@ hooks:
 	got := map[string]string{}
 	for _, c := range l.Checks {
 		got[c.Name] = c.Result
+		if strings.Contains(c.Detail, "internal") {
+			t.Errorf("%s: a code that says nothing to an operator: %q", c.Name, c.Detail)
+		}
 		if strings.Contains(c.Detail, "not base64") {
 			t.Errorf("the secret is in %q", c.Detail)
 		}

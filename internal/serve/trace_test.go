@@ -155,7 +155,7 @@ dispatch: {hold: 0s}`, target.URL)))
 }
 
 // TestTokensStaySecret uses a mailed link in every way, right and wrong: its token is in no span, log
-// line, metric or log entry, and no page sends it on as a Referer.
+// line, metric or audit entry, and no page sends it on as a Referer.
 func TestTokensStaySecret(t *testing.T) {
 	spans := &receiver{}
 	sink := httptest.NewServer(spans)

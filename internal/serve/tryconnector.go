@@ -55,7 +55,7 @@ func (p connectorPages) TryConnector(
 	const later = "; it can be tested after approval"
 	switch {
 	case !canTest:
-		return console.ConnectorTrial{Untested: "it cannot be asked without changing its target"}, nil
+		return console.ConnectorTrial{Untested: "it cannot be tested without changing its target"}, nil
 	case !approved && len(b.Names) > 0:
 		return console.ConnectorTrial{Untested: "it has the secret " + b.Names[0] +
 			", and no connector in use has this address with this sign-in" + later}, nil

@@ -134,12 +134,12 @@ func TestTryConnector(t *testing.T) {
 			t.Errorf("%s: %q, %q, %q, heard %q", what, shown, problem, untested, heard)
 		}
 	}
-	// Without a permission for inside addresses, it is the connector that refuses one.
+	// Without a permission for internal addresses, it is the connector that refuses one.
 	_, port, _ := strings.Cut(strings.TrimPrefix(other.URL, "http://"), ":")
 	outside := entry(target.URL, "https://localhost:"+port,
 		"allow_private: true, auth: {bearer: {secret: KEY}}, ", "")
 	if _, problem, _ := try(outside); !strings.Contains(problem, "internal") || other.takes() != "" {
-		t.Errorf("an inside address: %q", problem)
+		t.Errorf("an internal address: %q", problem)
 	}
 
 	s.apply("connectors: {}")

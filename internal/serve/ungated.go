@@ -19,7 +19,7 @@ import (
 
 // ungatedChanges describes, one sentence each, the changes that agents can make without
 // a person: those that the targets' configuration declares below L3 and the
-// active policy of a tenant allows. policies is by tenant.
+// active policy of a tenant allows. policies is by tenant; nil allows nothing.
 func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
 	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int {
@@ -31,8 +31,8 @@ func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Polic
 			continue
 		}
 		for _, tenant := range slices.Sorted(maps.Keys(policies)) {
-			if t.Serves(tenant) {
-				out = append(out, opened(t.Name, tenant, d.Declarations(), policies[tenant])...)
+			if p := policies[tenant]; p != nil && t.Serves(tenant) {
+				out = append(out, opened(t.Name, tenant, d.Declarations(), p)...)
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 	return out
 }
 
-// ungatedChanges is the function ungatedChanges with the active policies of the store.
+// ungatedChanges describes the changes that the active policies of the store leave ungated.
 func (n *Node) ungatedChanges(ctx context.Context) ([]string, error) {
 	policies, err := n.Gate.ActivePolicies(ctx)
 	if err != nil {
@@ -113,17 +113,14 @@ func (n *Node) warnOpen(ctx context.Context) {
 	}
 }
 
-// ungatedAtFirst is ungatedChanges with the configured first policy of a tenant. It needs
-// no store, and calls no target.
-func ungatedAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
-	source := policy.DefaultSource()
-	if cfg.Policy.File != "" {
-		var err error
-		if source, err = os.ReadFile(cfg.Policy.File); err != nil {
-			return nil, fmt.Errorf("policy: %w", err)
-		}
+// ungatedByConfig describes the changes that agents can make without a person under the active policies of the
+// store, by tenant; in a tenant that is not there, under the configured first policy. It calls no target.
+func ungatedByConfig(ctx context.Context, cfg *config.Config, active map[string]*policy.Policy) ([]string, error) {
+	source, err := firstPolicy(cfg)
+	if err != nil {
+		return nil, err
 	}
-	p, err := policy.Parse(source)
+	first, err := policy.Parse(source)
 	if err != nil {
 		return nil, err
 	}
@@ -131,13 +128,26 @@ func ungatedAtFirst(ctx context.Context, cfg *config.Config) ([]string, error) {
 	if n.targets, err = n.connectors(ctx); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	policies := map[string]*policy.Policy{gatehouse.DefaultTenant: p}
+	policies := map[string]*policy.Policy{gatehouse.DefaultTenant: first}
 	for _, t := range n.targets {
 		for _, tenant := range t.Tenants {
 			if tenant != dispatch.AllTenants {
-				policies[tenant] = p
+				policies[tenant] = first
 			}
 		}
 	}
+	maps.Copy(policies, active)
 	return ungatedChanges(n.targets, policies), n.Close()
+}
+
+// firstPolicy is the source of the policy that a tenant without one gets.
+func firstPolicy(cfg *config.Config) ([]byte, error) {
+	if cfg.Policy.File == "" {
+		return policy.DefaultSource(), nil
+	}
+	source, err := os.ReadFile(cfg.Policy.File)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	return source, nil
 }

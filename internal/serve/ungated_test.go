@@ -72,7 +72,7 @@ connectors:
 		}
 		cfg, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))
 		must(t, err)
-		got, err := ungatedAtFirst(t.Context(), cfg)
+		got, err := ungatedByConfig(t.Context(), cfg, nil)
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))
 		}

@@ -8,15 +8,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// Preview is the preview of a pending action, nil when the target was not asked, and the reason
-// why it did not answer.
+// Preview is the preview of a pending action. Answer is nil if there is none; Why is then the reason
+// why the target did not answer, "" if it was not asked.
 type Preview struct {
 	Answer *gatehouse.Preview
 	Why    string
 }
 
-// AskPreview requests the preview of an action, if there can be one. The result is empty when
-// the caller may not ask.
+// AskPreview requests the preview of an action, if there can be one. After an error with code busy,
+// the result has only Why; after any other error, for example when the caller may not ask, the
+// result is empty.
 func AskPreview(a *gatehouse.Action, ask func(id string) (*gatehouse.Preview, error)) Preview {
 	if !a.CanPreview {
 		return Preview{}

@@ -256,8 +256,8 @@ func (s *Sheet) edited(a *gatehouse.Action) {
 	if a.Edit == nil {
 		return
 	}
-	s.Head("What " + term.Safe(a.EditedBy) + " changed of " + term.Safe(a.ProposedBy) + "'s change, which is " +
-		term.Safe(a.Edit.Of))
+	s.Head("What " + term.Safe(a.EditedBy) + " changed in " + term.Safe(a.ProposedBy) + "'s change (" +
+		term.Safe(a.Edit.Of) + ")")
 	s.quote(a.Edit.Note)
 	for _, f := range a.Edit.Changes {
 		s.Item(MovedText(card.Change{

@@ -70,7 +70,7 @@ func (t Target) Now(a *gatehouse.Action) (line string, bad bool) {
 	return "read from " + a.Connector + ": as " + a.ProposedBy + " says", false
 }
 
-// reversible tells whether an applied action can be undone.
+// reversible says whether an applied action can be undone, and how.
 func (t Target) reversible(a *gatehouse.Action) string {
 	switch {
 	case !a.Receipt.Reversible:

@@ -16,8 +16,8 @@ const (
 	otherClient  = "other"
 )
 
-// idp is a test's people at the provider, which all tests share: here a test logs in without the
-// login page.
+// idp manages one test's people at the provider that all tests share. They log in without the login
+// page.
 type idp struct {
 	*idptest.Provider
 	idptest.Telling
@@ -47,10 +47,10 @@ func newIDP(t *testing.T) *idp {
 	return &idp{Provider: s.Provider, issuer: s.issuer, t: t}
 }
 
-// subject is a test's person as the provider knows it: no two tests share one.
+// subject is a person's unique subject at the provider: no two tests share one.
 func (i *idp) subject(name string) string { return i.t.Name() + "#" + name }
 
-// join makes a person known, with groups.
+// join registers a person with groups at the provider.
 func (i *idp) join(name, username, email string, groups ...string) {
 	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups,
 		Tell: &i.Telling})

@@ -31,7 +31,7 @@ func (s *Service) BeginOIDC(ctx context.Context, provider, returnTo string) (*ga
 	return s.beginOIDC(ctx, p, &ceremony{Purpose: purposeSignIn, ReturnTo: localPath(returnTo)}, p.Tenant, "")
 }
 
-// BeginOIDCLink begins linking the caller.
+// BeginOIDCLink begins linking the caller to an identity at the provider.
 func (s *Service) BeginOIDCLink(
 	ctx context.Context, provider, editToken, returnTo string,
 ) (*gatehouse.Redirect, error) {
@@ -89,7 +89,7 @@ func (s *Service) beginOIDC(
 	return &gatehouse.Redirect{URL: to, State: state, ExpiresAt: expires}, nil
 }
 
-// shownState is the parameter state of an address, in place of the browser's secret.
+// shownState is the state parameter of an authorization request: a hash of the browser's secret.
 func shownState(state string) string {
 	sum := sha256.Sum256([]byte("gatehouse oidc state\x00" + state))
 	return encode(sum[:])
@@ -116,15 +116,15 @@ func (s *Service) FinishOIDC(
 	case !same(answer.Get("state"), shownState(state)):
 		return nil, s.refuse(ctx, "the answer was begun in another browser", "provider", p.Name)
 	case answer.Has("iss") && answer.Get("iss") != p.Issuer: // RFC 9207
-		return nil, s.refuse(ctx, "another provider answers", "provider", p.Name, "iss", answer.Get("iss"))
+		return nil, s.refuse(ctx, "another provider answered", "provider", p.Name, "iss", answer.Get("iss"))
 	case answer.Has("error"):
-		return nil, s.refuse(ctx, "the provider says no", "provider", p.Name, "error", answer.Get("error"), "description",
+		return nil, s.refuse(ctx, "the provider refused", "provider", p.Name, "error", answer.Get("error"), "description",
 			answer.Get("error_description"))
 	case answer.Get("code") == "":
 		return nil, s.refuse(ctx, "the answer has no code", "provider", p.Name)
 	}
 	if m.Purpose == purposeStepUp {
-		m.Nonce = encode(m.proof()) // what counts is the hash of what is stored
+		m.Nonce = encode(m.proof()) // the hash of the stored values, not the nonce as it was stored
 	}
 	id, err := p.exchange(ctx, answer.Get("code"), m.Verifier, m.Nonce)
 	var known *gatehouse.Error
@@ -132,7 +132,7 @@ func (s *Service) FinishOIDC(
 	case errors.As(err, &known):
 		return nil, err
 	case err != nil:
-		return nil, s.refuse(ctx, "the code or its tokens do not hold", "provider", p.Name, "error", err)
+		return nil, s.refuse(ctx, "the code or its tokens are not valid", "provider", p.Name, "error", err)
 	}
 	return s.finishOIDC(ctx, p, m, caller, id, b)
 }
@@ -153,7 +153,7 @@ func (s *Service) finishOIDC(
 		}
 		out.StepUp, err = s.dir.StepUpExternal(ctx, p.Issuer, id.subject, m.ActionID, m.Digest)
 	default:
-		err = s.refuse(ctx, "the ceremony is another", "purpose", m.Purpose)
+		err = s.refuse(ctx, "the ceremony has another purpose", "purpose", m.Purpose)
 	}
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func TestSameEmailIsSomebodyElse(t *testing.T) {
 		first.Principal.Name == second.Principal.Name {
 		t.Errorf("one person: %+v and %+v", first.Principal, second.Principal)
 	}
-	// Nor does the name of an existing principal.
+	// The name of an existing principal does not identify either.
 	ana := who(w.person("ana"))
 	if ana.ID == first.Principal.ID {
 		t.Error("the provider's ana is ours")
@@ -165,9 +165,9 @@ func TestUnknownIdentityIsNotProvisionedUnasked(t *testing.T) {
 	w.want(err, gatehouse.CodeStepUpRequired)
 }
 
-// TestNobodyBecomesTwoPersons lets somebody try to vote twice: by unlinking its
-// identity, it would be new to the provider's next sign-in, while the first
-// principal stays signed in.
+// TestNobodyBecomesTwoPersons lets somebody try to vote twice: after unlinking their
+// identity they would be new at the next sign-in, while the first principal stays
+// signed in.
 func TestNobodyBecomesTwoPersons(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)
@@ -227,7 +227,7 @@ func TestOIDCRefuses(t *testing.T) {
 			a.asOther()
 			return query(a, func(url.Values) {})
 		}},
-		// The token is for both, and the other asked for it.
+		// The token is for both clients, and the other one requested it.
 		"another authorized party": {"was made for", func(a *attempt) url.Values {
 			a.i.Spoil(func(s *idptest.Authentication) { s.Audience = []string{clientID, otherClient} })
 			a.asOther()
@@ -247,7 +247,7 @@ func TestOIDCRefuses(t *testing.T) {
 			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("state") }) }},
 		"the cookie": {"begun in another browser",
 			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("state", a.to.State) }) }},
-		"another code": {"do not hold",
+		"another code": {"are not valid",
 			func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Set("code", "x") }) }},
 		"no code": {"has no code", func(a *attempt) url.Values { return query(a, func(q url.Values) { q.Del("code") }) }},
 		"two codes": {"occurs twice",
@@ -255,11 +255,11 @@ func TestOIDCRefuses(t *testing.T) {
 		"another issuer": {"another provider", func(a *attempt) url.Values {
 			return query(a, func(q url.Values) { q.Set("iss", "https://evil.test") })
 		}},
-		"the person's no": {"says no", func(a *attempt) url.Values {
+		"the person's no": {"the provider refused", func(a *attempt) url.Values {
 			return query(a, func(q url.Values) { q.Set("error", "access_denied") })
 		}},
 		// Another's code is bound to another verifier (PKCE).
-		"an injected code": {"do not hold", func(a *attempt) url.Values {
+		"an injected code": {"are not valid", func(a *attempt) url.Values {
 			mallory, err := a.s.BeginOIDC(a.w.Context(), "acme", "/")
 			a.w.must(err)
 			stolen := a.i.follow(mallory.URL, "1").Get("code")

@@ -51,7 +51,7 @@ type user struct {
 	keys []webauthn.Credential
 }
 
-// WebAuthnID is the user handle, which authenticators keep: it says nothing
+// WebAuthnID is the user handle, which authenticators keep. It reveals nothing
 // about the person (WebAuthn, 14.6.1).
 func (u *user) WebAuthnID() []byte {
 	sum := sha256.Sum256([]byte("gatehouse user\x00" + u.p.Tenant + "\x00" + u.p.ID))
@@ -140,7 +140,10 @@ func (s *Service) FinishPasskeyRegistration(
 	if err != nil {
 		return nil, err
 	}
-	if caller == nil || len(response) > maxResponse {
+	if caller == nil {
+		return nil, s.refuse(ctx, "nobody is signed in")
+	}
+	if len(response) > maxResponse {
 		return nil, s.refuse(ctx, "the answer is too long")
 	}
 	parsed, err := protocol.ParseCredentialCreationResponseBytes(response)
@@ -153,7 +156,7 @@ func (s *Service) FinishPasskeyRegistration(
 	}
 	made, err := s.webauthn.CreateCredential(u, *m.Session, parsed)
 	if err != nil {
-		return nil, s.refuse(ctx, "the attestation does not hold", "error", err)
+		return nil, s.refuse(ctx, "the attestation is not valid", "error", err)
 	}
 	made.Attestation = webauthn.CredentialAttestation{} // of no use once verified
 	data, err := json.Marshal(made)
@@ -165,7 +168,7 @@ func (s *Service) FinishPasskeyRegistration(
 	})
 }
 
-// BeginPasskeySignIn begins a sign-in of an unknown person.
+// BeginPasskeySignIn begins the sign-in of a person whom the answer will identify.
 func (s *Service) BeginPasskeySignIn(ctx context.Context) (*gatehouse.Challenge, error) {
 	if err := s.passkeys(); err != nil {
 		return nil, err
@@ -203,7 +206,7 @@ func (s *Service) FinishPasskeySignIn(
 	}
 	used, err := s.webauthn.ValidateDiscoverableLogin(owner, *m.Session, parsed)
 	if err != nil {
-		return nil, s.refuse(ctx, "the assertion does not hold", "error", err)
+		return nil, s.refuse(ctx, "the assertion is not valid", "error", err)
 	}
 	k, from, err := s.used(ctx, key, used)
 	if err != nil {
@@ -212,7 +215,7 @@ func (s *Service) FinishPasskeySignIn(
 	return s.dir.SignInPasskey(ctx, k, from, b)
 }
 
-// BeginPasskeyStepUp begins a step-up of the caller for one action as shown.
+// BeginPasskeyStepUp begins a step-up of the caller for one action with the digest that was shown.
 func (s *Service) BeginPasskeyStepUp(
 	ctx context.Context, actionID string, digest gatehouse.Digest,
 ) (*gatehouse.Challenge, error) {
@@ -260,7 +263,7 @@ func (s *Service) FinishPasskeyStepUp(ctx context.Context, state string, respons
 	m.Session.Challenge = encode(m.proof())
 	used, err := s.webauthn.ValidateLogin(u, *m.Session, parsed)
 	if err != nil {
-		return nil, s.refuse(ctx, "the assertion does not hold", "error", err)
+		return nil, s.refuse(ctx, "the assertion is not valid", "error", err)
 	}
 	for _, key := range keys {
 		if string(key.CredentialID) == string(used.ID) {

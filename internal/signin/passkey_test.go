@@ -14,7 +14,7 @@ func (w *world) passkeys() *signin.Service {
 	return w.service(signin.Config{Passkeys: &signin.Passkeys{RPID: "gate.test", Origins: []string{publicURL}}})
 }
 
-// register adds a passkey of the browser's person.
+// register adds a passkey for the person who is signed in.
 func (w *world) register(s *signin.Service, browser context.Context, a *authenticator) *gatehouse.Passkey {
 	w.Helper()
 	c, err := s.BeginPasskeyRegistration(browser, "laptop", "")
@@ -66,13 +66,13 @@ func TestPasskeySignInRefuses(t *testing.T) {
 		why   string
 		spoil func(a *authenticator)
 	}{
-		"no user verification": {"does not hold", func(a *authenticator) { a.flags = userPresent }},
-		"another origin":       {"does not hold", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
-		"another challenge": {"does not hold",
+		"no user verification": {"is not valid", func(a *authenticator) { a.flags = userPresent }},
+		"another origin":       {"is not valid", func(a *authenticator) { a.origin = "https://gate.test.evil.test" }},
+		"another challenge": {"is not valid",
 			func(a *authenticator) { a.challenge = b64(bytes.Repeat([]byte{1}, 32)) }},
-		"another key":            {"does not hold", func(a *authenticator) { a.key = newAuthenticator(a.t).key }},
-		"an unknown credential":  {"does not hold", func(a *authenticator) { a.id = []byte("unknown") }},
-		"somebody else's handle": {"does not hold", func(a *authenticator) { a.user = bytes.Repeat([]byte{1}, 32) }},
+		"another key":            {"is not valid", func(a *authenticator) { a.key = newAuthenticator(a.t).key }},
+		"an unknown credential":  {"is not valid", func(a *authenticator) { a.id = []byte("unknown") }},
+		"somebody else's handle": {"is not valid", func(a *authenticator) { a.user = bytes.Repeat([]byte{1}, 32) }},
 		"a counter that is back": {"went back", func(a *authenticator) { a.count -= 2 }},
 		"a counter that stands":  {"went back", func(a *authenticator) { a.count-- }},
 	} {
@@ -133,15 +133,15 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	}
 	w.refused(finish(ben, func(*authenticator) {}), "another session")
 	w.refused(finish(t.Context(), func(*authenticator) {}), "another session")
-	w.refused(finish(ana, func(a *authenticator) { a.flags = userPresent }), "does not hold")
-	w.refused(finish(ana, func(a *authenticator) { a.origin = "http://gate.test" }), "does not hold")
+	w.refused(finish(ana, func(a *authenticator) { a.flags = userPresent }), "is not valid")
+	w.refused(finish(ana, func(a *authenticator) { a.origin = "http://gate.test" }), "is not valid")
 	// A sign-in's ceremony registers nothing, and a registration signs nobody in.
 	c, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	a := newAuthenticator(t)
 	a.user = []byte("x")
 	_, err = s.FinishPasskeyRegistration(ana, c.State, a.get(c))
-	w.refused(err, "the ceremony is another")
+	w.refused(err, "the ceremony has another purpose")
 	// An old session cannot add a passkey.
 	w.advance(gatehouse.FreshSignIn)
 	_, err = s.BeginPasskeyRegistration(ana, "key", "")
@@ -212,16 +212,16 @@ func TestPasskeyStepUp(t *testing.T) {
 	forX := begin(ana, x, x.Digest)
 	forY := begin(ana, y, y.Digest)
 	_, err = s.FinishPasskeyStepUp(ana, forX.State, key.get(forY))
-	w.refused(err, "does not hold")
+	w.refused(err, "is not valid")
 	// Nor does a sign-in's.
 	in, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	_, err = s.FinishPasskeyStepUp(ana, in.State, key.get(in))
-	w.refused(err, "the ceremony is another")
+	w.refused(err, "the ceremony has another purpose")
 	// Nor another person's passkey, nor one that did not verify the person.
 	c := begin(ana, x, x.Digest)
 	_, err = s.FinishPasskeyStepUp(ana, c.State, bens.get(c))
-	w.refused(err, "does not hold")
+	w.refused(err, "is not valid")
 	c = begin(ana, x, x.Digest)
 	_, err = s.FinishPasskeyStepUp(ben, c.State, key.get(c))
 	w.refused(err, "another session")
@@ -231,7 +231,7 @@ func TestPasskeyStepUp(t *testing.T) {
 	key.flags = userPresent
 	c = begin(ana, x, x.Digest)
 	_, err = s.FinishPasskeyStepUp(ana, c.State, key.get(c))
-	w.refused(err, "does not hold")
+	w.refused(err, "is not valid")
 	key.flags |= userVerified
 	// Nor an assertion for other bytes.
 	c = begin(ana, x, y.Digest)

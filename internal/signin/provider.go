@@ -32,7 +32,7 @@ type provider struct {
 	again  time.Time
 }
 
-// retryAfter is the pause after a provider did not answer.
+// retryAfter is how long a provider that did not answer is not asked again.
 const retryAfter = 5 * time.Second
 
 type discovered struct {
@@ -58,8 +58,8 @@ func newProvider(p Provider, c Config) *provider {
 		now: c.Now}
 }
 
-// discover reads the provider's configuration once. After a failure, the next request tries
-// again.
+// discover reads the provider's configuration once. After a failure, it returns the same error for
+// retryAfter, and then tries again.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *provider) down(err error) error {
 	return e
 }
 
-// unless turns a connection failure into busy, and returns the provider's own errors unchanged.
-func (p *provider) unless(err error) error {
+// asBusy turns a connection failure into busy, and returns the provider's own errors unchanged.
+func (p *provider) asBusy(err error) error {
 	var connection *url.Error
 	if errors.As(err, &connection) {
 		return p.down(err)
@@ -122,7 +122,7 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	ctx = oidc.ClientContext(ctx, p.client)
 	token, err := d.oauth.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	if err != nil {
-		return nil, p.unless(err)
+		return nil, p.asBusy(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	if raw == "" {
@@ -130,7 +130,7 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	}
 	t, err := d.verifier.Verify(ctx, raw)
 	if err != nil {
-		return nil, p.unless(err)
+		return nil, p.asBusy(err)
 	}
 	claims := make(map[string]any)
 	if err := t.Claims(&claims); err != nil {
@@ -202,7 +202,8 @@ func texts(claim any) (list []string) {
 	return list
 }
 
-// external returns the identity with the configured roles and groups for its groups.
+// external returns the sign-in of an identity, with the roles and groups that the configuration gives to the
+// identity's groups.
 func (p *provider) external(id *identity) gatehouse.ExternalSignIn {
 	e := gatehouse.ExternalSignIn{
 		Tenant: p.Tenant, Provider: p.Name, Issuer: p.Issuer, Subject: id.subject, Name: id.name, Provision: p.Provision,

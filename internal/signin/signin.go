@@ -211,8 +211,8 @@ func (s *Service) begin(
 	return state, row.ExpiresAt, err
 }
 
-// take removes and returns a ceremony of a kind. A ceremony that a signed-in person began must
-// be answered in the same session; caller is nil for an anonymous client's.
+// take removes and returns a ceremony of a kind and, if one is given, of a purpose. A ceremony that a
+// signed-in person began must be answered in the same session; caller is nil for an anonymous client's.
 func (s *Service) take(
 	ctx context.Context, state, kind string, purposes ...string,
 ) (c *ceremony, caller *gatehouse.Caller, err error) {
@@ -225,7 +225,7 @@ func (s *Service) take(
 		return nil, nil, err
 	}
 	if c.Kind != kind || len(purposes) > 0 && c.Purpose != purposes[0] {
-		return nil, nil, s.refuse(ctx, "the ceremony is another", "kind", c.Kind, "purpose", c.Purpose)
+		return nil, nil, s.refuse(ctx, "the ceremony has another purpose", "kind", c.Kind, "purpose", c.Purpose)
 	}
 	if row.SessionID == "" {
 		return c, nil, nil

@@ -32,7 +32,7 @@ type world struct {
 	offset time.Duration
 }
 
-// said is the log; only the log has the reason for a refused sign-in.
+// said is the log, which alone has the reason for a refused sign-in.
 type said struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -112,7 +112,7 @@ func (w *world) refused(err error, why string) {
 		w.Errorf("the answer tells why: %v", err)
 	}
 	if log := w.said.last(); !strings.Contains(log, why) {
-		w.Fatalf("refused, but not because %q: %s", why, log)
+		w.Fatalf("refused, but the log does not say %q: %s", why, log)
 	}
 }
 

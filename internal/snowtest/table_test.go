@@ -44,7 +44,7 @@ func TestGet(t *testing.T) {
 		}
 	}
 	if got := w.result(t, 200, "GET", "/api/now/v2/table/incident/"+w.incident, ""); got["sys_id"] != w.incident {
-		t.Error("by version")
+		t.Error("/api/now/v2 gives another record")
 	}
 }
 
@@ -71,7 +71,7 @@ func TestPatch(t *testing.T) {
 			if _, ok := got["nonsense"]; ok {
 				t.Error("an unknown field was created")
 			}
-			// The same values again are not an update, except for the note.
+			// The same values again are not an update; a note always is.
 			w.second.Store(120)
 			again := w.result(t, 200, method, w.path()+"?sysparm_fields=sys_mod_count,sys_updated_on",
 				`{"assignment_group": "`+w.network+`", "urgency": "1"}`)
@@ -209,19 +209,19 @@ func TestErrors(t *testing.T) {
 		"a wrong token": {"GET", w.path(), "", []string{"Authorization", "Bearer x"}, 401, "User Not Authenticated"},
 		"a reader's write": {"PATCH", w.path(), "{}", []string{"Authorization", "Basic cmVhZGVyOnBhc3M="}, 403,
 			"Operation Failed"},
-		"users":             {"POST", "/api/now/table/sys_user", "{}", nil, 403, "Operation Failed"},
-		"no such record":    {"GET", table + "/0", "", nil, 404, "No Record found"},
-		"no such to change": {"PATCH", table + "/0", "{}", nil, 404, "No Record found"},
-		"no rows in v1":     {"GET", "/api/now/v1/table/incident?number=0", "", nil, 404, "No Record found"},
-		"no such table":     {"GET", "/api/now/table/problem", "", nil, 400, "Invalid table problem"},
+		"users":               {"POST", "/api/now/table/sys_user", "{}", nil, 403, "Operation Failed"},
+		"no such record":      {"GET", table + "/0", "", nil, 404, "No Record found"},
+		"no record to change": {"PATCH", table + "/0", "{}", nil, 404, "No Record found"},
+		"no rows in v1":       {"GET", "/api/now/v1/table/incident?number=0", "", nil, 404, "No Record found"},
+		"no such table":       {"GET", "/api/now/table/problem", "", nil, 400, "Invalid table problem"},
 		"no such path": {"GET", "/api/now/stats/incident", "", nil, 400,
 			"Requested URI does not represent any resource"},
 		"no JSON":           {"PATCH", w.path(), "{", nil, 400, "Exception while reading request"},
 		"a list":            {"PATCH", w.path(), "[]", nil, 400, "Exception while reading request"},
-		"two":               {"PATCH", w.path(), "{}{}", nil, 400, "Exception while reading request"},
+		"two objects":       {"PATCH", w.path(), "{}{}", nil, 400, "Exception while reading request"},
 		"an object within":  {"PATCH", w.path(), `{"state": {"value": "2"}}`, nil, 400, "Exception while reading request"},
 		"a negative offset": {"GET", table + "?sysparm_offset=-1", "", nil, 400, "Invalid parameter"},
-		"a display value":   {"GET", table + "?sysparm_display_value=yes", "", nil, 400, "Invalid parameter"},
+		"an unknown mode":   {"GET", table + "?sysparm_display_value=yes", "", nil, 400, "Invalid parameter"},
 		"pairs and a query": {"GET", table + "?sysparm_query=state=1&active=true", "", nil, 400, "Invalid parameter"},
 		"PATCH of a table":  {"PATCH", table, "{}", nil, 405, "Method not supported"},
 		"POST to a record":  {"POST", w.path(), "{}", nil, 405, "Method not supported"},
@@ -276,13 +276,14 @@ func TestTrouble(t *testing.T) {
 	req.SetBasicAuth("gate", "pass")
 	if res, err := http.DefaultClient.Do(req); err == nil {
 		res.Body.Close()
-		t.Error("an answer came")
+		t.Error("the fake answered, though it should have dropped the connection")
 	}
 	if len(w.Writes()) != 1 || w.Incident(w.incident)["state"] != "2" {
 		t.Errorf("ledger %v", w.Writes())
 	}
 	w.Touch(w.incident, map[string]string{"state": "3"})
 	if len(w.Writes()) != 1 || w.Incident(w.incident)["sys_mod_count"] != "2" {
-		t.Error("a change without the API")
+		t.Errorf("Touch must change the incident and leave the ledger alone: version %q, ledger %v",
+			w.Incident(w.incident)["sys_mod_count"], w.Writes())
 	}
 }

@@ -2,7 +2,7 @@ package telemetry
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Breakers counts the state changes of connectors' breakers.
+// Breakers are the metrics of the connectors' breakers: the state of each, and how often it was opened.
 type Breakers struct {
 	open   *prometheus.GaugeVec
 	opened *prometheus.CounterVec

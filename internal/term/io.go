@@ -26,7 +26,7 @@ type IO struct {
 	JSON bool
 	// Now is the clock for relative times such as "3m ago".
 	Now func() time.Time
-	// TTY is true if stdout is a terminal with that many columns; TTYErr is true if stderr is a
+	// TTY is true if stdout is a terminal, of this number of Columns; TTYErr is true if stderr is a
 	// terminal.
 	TTY, TTYErr bool
 	Columns     int

@@ -37,11 +37,12 @@ func WriteJSON(w io.Writer, v any) error {
 type Table struct {
 	Header []string
 	Rows   [][]string
-	// Wide is the column that is wrapped between words if the terminal is too narrow. drop lists
-	// the columns that are then left out, one by one, if that is not enough.
+	// Wide is the column that is wrapped between words if the terminal is too narrow. Drop lists
+	// the columns that are left out, one by one, if that is not enough.
 	Wide int
 	Drop []int
-	// Paint returns the colour of a cell, "" for none.
+	// Paint returns the style of a cell, such as [Green], or "" for none. cell is the safe text; of a
+	// wrapped cell, it is the first line, and only that line is painted.
 	Paint func(column int, cell string) string
 }
 
@@ -53,8 +54,9 @@ func Row(header []string, cells ...string) *Table {
 // Add adds a row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-// Print prints a table, or the text nothing if it is empty.
-func (g *IO) Print(t *Table, nothing string) error {
+// Print prints a table to stdout. If stdout is a terminal and the table has no rows, it prints the message
+// ifEmpty to stderr instead.
+func (g *IO) Print(t *Table, ifEmpty string) error {
 	if !g.TTY {
 		var b bytes.Buffer
 		for _, row := range t.Rows {
@@ -70,7 +72,7 @@ func (g *IO) Print(t *Table, nothing string) error {
 		return err
 	}
 	if len(t.Rows) == 0 {
-		g.Say("%s", nothing)
+		g.Say("%s", ifEmpty)
 		return nil
 	}
 	_, err := g.Stdout.Write(t.aligned(g.Columns, g.Color))
@@ -159,14 +161,18 @@ func (t *Table) fit(lines [][]string, columns int) []int {
 		over += w + ColumnGap
 	}
 	full := widths[t.Wide]
+	shrink := max(full-minWide, 0)
 	for _, i := range t.Drop {
-		if over <= max(full-minWide, 0) {
+		if over <= shrink {
 			break
 		}
 		over -= widths[i] + ColumnGap
 		widths[i] = -1
+		if i == t.Wide {
+			shrink = 0
+		}
 	}
-	if over > 0 {
+	if over > 0 && widths[t.Wide] >= 0 {
 		widths[t.Wide] = max(full-over, min(full, minWide))
 	}
 	return widths
@@ -235,7 +241,7 @@ func Distance(now, t time.Time) string {
 	return fmt.Sprintf(form, s)
 }
 
-// Progress shows the progress of a long operation, on a terminal only.
+// Progress shows the progress of a long operation on stderr, if stderr is a terminal and --json is not given.
 func (g *IO) Progress(word string, done, total int64) {
 	if !g.TTYErr || g.JSON {
 		return

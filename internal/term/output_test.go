@@ -55,6 +55,21 @@ func TestPrintOnTerminal(t *testing.T) {
 	}
 }
 
+// TestPrintWithoutTheWideColumn: on a narrow terminal the wide column can be dropped, and stays dropped.
+func TestPrintWithoutTheWideColumn(t *testing.T) {
+	t.Parallel()
+	g, out, _ := piped(t)
+	g.TTY, g.Columns = true, 16
+	tab := &Table{Header: []string{"ID", "STATE", "BROWSER"}, Wide: 2, Drop: []int{2, 1}}
+	tab.Add("ses_0001", "live", strings.Repeat("long ", 20))
+	if err := g.Print(tab, "none"); err != nil {
+		t.Fatal(err)
+	}
+	if want := "ID        STATE\nses_0001  live\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
 func TestPrintInColor(t *testing.T) {
 	t.Parallel()
 	g, out, _ := piped(t)

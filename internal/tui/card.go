@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// page is a card as terminal lines, safe and no longer than its width. Nothing is cut: the person
+// page is a card as terminal lines, which are safe and fit the width. Nothing is cut: the person
 // scrolls to the rest.
 type page struct {
 	lines []string

@@ -27,7 +27,7 @@ type reviewer struct {
 	now     func() time.Time
 	yes     bool
 	color   bool   // whether the cards have colors; their terminal may not be stdout
-	token   string // the edit token, once it was typed
+	token   string // the edit token, given or typed
 
 	// standings are the delegations to this person that are in force.
 	standings []gatehouse.Standing
@@ -63,8 +63,8 @@ type reviewer struct {
 type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person, in a quorum that is still open
-	stale  bool // the server said that its target changed
-	// rebases: the server or the target said so, and the gate can read the present state.
+	stale  bool // its target changed, and it can be approved nonetheless
+	// rebases is true if its target changed, and the gate can propose it on the present state.
 	rebases bool
 	target  sheet.Target
 	preview sheet.Preview

@@ -47,7 +47,7 @@ func Busy(cause error) error {
 	return e
 }
 
-// NotFound maps the store's error to the domain's error.
+// NotFound maps the store's ErrNotFound to an error with code not_found.
 func NotFound(err error, what string) error {
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return gatehouse.E(gatehouse.CodeNotFound, "no such %s", what)

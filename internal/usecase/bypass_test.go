@@ -15,25 +15,25 @@ import (
 // PerformAcross or PerformParts. A use case of a caller is never one of them.
 var bypasses = map[string][]string{
 	"a server works without a caller": {
-		"gate.store", "gate.sweepEach", "gate.IndexActions", "gate.EnsurePolicies", "gate.StoreDecisionCounts",
+		"gate.store", "gate.sweepTogether", "gate.IndexActions", "gate.EnsurePolicies", "gate.StoreDecisionCounts",
 		"gate.purge", "gate.RotateOldLinkKeys", "gate.resealSecretKey", "gate.UseSecrets",
 		"gate.WebPushKey", "gate.ReviewLink", "gate.UnsubscribeToken", "gate.StoreSlackClick", "gate.WithdrawGone",
 	},
-	"a push carries out an approved action":     {"gate.ApplyApproved", "gate.StoreConnectors", "gate.StartMandate"},
-	"the store is at hand, and needs no caller": {"gate.Bootstrap", "gate.BreakGlass", "gate.ResetAdmin"},
+	"a push carries out an approved action":           {"gate.ApplyApproved", "gate.StoreConnectors", "gate.StartMandate"},
+	"the program has the store itself, and no caller": {"gate.Bootstrap", "gate.BreakGlass", "gate.ResetAdmin"},
 	"nobody is signed in yet": {
 		"gate.BeginCeremony", "gate.TakeCeremony", "gate.SignInExternal", "gate.SignInPasskey", "gate.RedeemSetupLink",
 		"gate.LinkSlack", "gate.touch",
 	},
 	"a signed link stands in for the caller": {"gate.proof", "gate.ReviewOpened", "gate.Unsubscribe"},
-	"one of many parts, and the answer is of them all": {
+	"one part of a request, whose answer covers all parts": {
 		"gate.countBulk", "gate.oneDeadLetter", "gate.readBackPush", "gate.markRestored",
 	},
 	"the runtime moves runs": {
 		"gate.CancelForRun", "runs.moveWith", "runs.admitOne", "runs.fire", "runs.bundle", "runs.Claim",
 		"runs.reserveBudget",
 	},
-	"the runtime does it too, and has no caller": {"runs.propose", "runs.claimFor", "runs.renewLease"},
+	"the runtime acts without a caller": {"runs.propose", "runs.claimFor", "runs.renewLease"},
 }
 
 func TestUseCasesRunInTheRunner(t *testing.T) {
@@ -44,10 +44,10 @@ func TestUseCasesRunInTheRunner(t *testing.T) {
 			known[name] = false
 		}
 	}
-	for _, room := range []string{"gate", "runs"} {
-		files, err := filepath.Glob("../" + room + "/*.go")
+	for _, pkg := range []string{"gate", "runs"} {
+		files, err := filepath.Glob("../" + pkg + "/*.go")
 		if err != nil || len(files) == 0 {
-			t.Fatal("no files in", room, err)
+			t.Fatal("no files in", pkg, err)
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") {
@@ -62,7 +62,7 @@ func TestUseCasesRunInTheRunner(t *testing.T) {
 				if !ok || !opensTransaction(f) {
 					continue
 				}
-				name := room + "." + f.Name.Name
+				name := pkg + "." + f.Name.Name
 				if _, ok := known[name]; !ok {
 					t.Errorf("%s: %s opens a transaction by itself: use Perform or Do, or say here why not", file, name)
 				}

@@ -12,9 +12,9 @@ type Hints interface {
 const (
 	TopicPush  = "push"
 	TopicAudit = "audit"
-	// TopicSecrets tells that a secret of the store has changed.
+	// TopicSecrets: a secret of the store has changed.
 	TopicSecrets = "secrets"
-	// TopicConnectors tells that the store has another version of the connectors.
+	// TopicConnectors: the store has another version of the connectors.
 	TopicConnectors = "connectors"
 )
 

@@ -20,8 +20,8 @@ func answered(c *gatehouse.Caller, known gatehouse.CallerFacts) error {
 	return &gatehouse.Replay{Body: rec.Body}
 }
 
-// AlreadyAnswered makes the check of answered before a use case that reads
-// something outside its transaction.
+// AlreadyAnswered makes the same check as answered, in a View of its own, for use cases
+// that read something before their transaction.
 func (r *Runner) AlreadyAnswered(ctx context.Context, c *gatehouse.Caller) error {
 	if c.Idempotency == nil {
 		return nil

@@ -156,7 +156,7 @@ func samePrincipal(p, q *gatehouse.Principal) bool {
 // ErrStale says that values read before the transaction have changed.
 var ErrStale = errors.New("usecase: read before the transaction is stale")
 
-// maxRestarts bounds how often a use case restarts after conflicts.
+// maxRestarts bounds the runs of a use case, including the first.
 const maxRestarts = 8
 
 // Update runs a transaction again after conflicts, and notifies the readers of the log

@@ -13,15 +13,15 @@ import (
 func TestAnswersAreStoredInOnePlace(t *testing.T) {
 	t.Parallel()
 	call := regexp.MustCompile(`\b(answered|remember|FindIdempotency|InsertIdempotency)\(`)
-	rooms := 0
+	packages := 0
 	places := 0
-	for _, room := range []string{"usecase", "gate", "runs"} {
-		files, err := filepath.Glob("../" + room + "/*.go")
+	for _, pkg := range []string{"usecase", "gate", "runs"} {
+		files, err := filepath.Glob("../" + pkg + "/*.go")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(files) > 0 {
-			rooms++
+			packages++
 		}
 		for _, file := range files {
 			if strings.HasSuffix(file, "_test.go") || file == "../usecase/idempotency.go" {
@@ -39,10 +39,10 @@ func TestAnswersAreStoredInOnePlace(t *testing.T) {
 			}
 		}
 	}
-	if rooms != 3 {
-		t.Errorf("%d rooms have use cases, want 3", rooms)
+	if packages != 3 {
+		t.Errorf("%d packages have use cases, want 3", packages)
 	}
 	if places != 2 {
-		t.Errorf("usecase.go asks and stores in %d places, want one each", places)
+		t.Errorf("usecase.go looks up or stores answers in %d places, want one of each", places)
 	}
 }

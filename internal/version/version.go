@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Number is the version of the next release.
+// Number is the version of the last release. A release begins with changing it.
 const Number = "0.1.0"
 
 // For builds without version control, such as the Dockerfile's:

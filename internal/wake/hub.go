@@ -24,9 +24,9 @@ func (h *Hub) Notify(topic string) {
 	}
 }
 
-// Subscribe returns a channel that receives after a Notify on any of the
-// topics since the last receive, and a function that ends the subscription
-// and may be called more than once. The channel is never closed.
+// Subscribe returns a channel that delivers one hint if any of the topics was
+// notified since the last hint was received, and a function that ends the
+// subscription and may be called more than once. The channel is never closed.
 func (h *Hub) Subscribe(topics ...string) (<-chan struct{}, func()) {
 	c := make(chan struct{}, 1)
 	h.mu.Lock()

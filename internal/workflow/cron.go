@@ -31,8 +31,8 @@ type Cron struct {
 }
 
 // searchDays bounds the search: the longest gap lies between two 29ths of
-// February across a century without a leap day.
-const searchDays = 366 * 9
+// February on the same weekday, across a century without a leap day: 40 years.
+const searchDays = 366 * 41
 
 var (
 	monthNames   = []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}

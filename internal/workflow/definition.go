@@ -56,7 +56,7 @@ type Definition struct {
 	outputReads map[string]bool
 	byID        map[string]*Step
 	// repeats holds, for each step that sends the run back, the ids of the steps
-	// that run again, with its own; repeated holds all steps that may run again.
+	// that run again, including its own; repeated holds all steps that may run again.
 	repeats  map[string][]string
 	repeated map[string]bool
 }

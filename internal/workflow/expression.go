@@ -26,7 +26,7 @@ type Scope struct {
 	// Rejection describes a step's rejected or expired action; false when there
 	// is none.
 	Rejection func(stepID string) (gatehouse.JSON, bool)
-	// Iteration is the number of the step's repetition; 0 for the first time.
+	// Iteration is the number of the step's iteration, from 1; 0 counts as 1.
 	Iteration int
 	// Item and Index are set inside a for_each, with HasItem.
 	Item    gatehouse.JSON
@@ -114,11 +114,11 @@ func explain(err error) string {
 	}
 	switch {
 	case s == "no such key: output":
-		return "the step was skipped and has no output; has(steps.<id>.output) asks for it"
+		return "the step was skipped and has no output; test for it with has(steps.<id>.output)"
 	case s == "no such key: rejection":
-		return "the step was not rejected; has(steps.<id>.rejection) asks for it"
+		return "the step was not rejected; test for it with has(steps.<id>.rejection)"
 	case strings.HasPrefix(s, "no such key: "):
-		return "there is no " + gatehouse.Quote(strings.TrimPrefix(s, "no such key: ")) + "; has(…) asks for it"
+		return "there is no " + gatehouse.Quote(strings.TrimPrefix(s, "no such key: ")) + "; test for it with has(…)"
 	}
 	return s
 }

@@ -174,7 +174,7 @@ func truncate(text, n ref.Val) ref.Val {
 // reads lists the values that an expression may read besides input and run, and
 // records those that it reads.
 type reads struct {
-	// steps are the upstream steps, whose output it may read.
+	// steps are the upstream steps, whose output the expression may read.
 	steps map[string]bool
 	known map[string]bool
 	// item says that the step has a for_each, so item and index exist.
@@ -183,9 +183,9 @@ type reads struct {
 	clock bool
 	// inputOnly says that there is no run yet.
 	inputOnly bool
-	// refused are the steps whose rejection it may read.
+	// refused are the steps whose rejection the expression may read.
 	refused map[string]bool
-	// repeated says that a step repeats this one, so iteration exists.
+	// repeated says that the expression's step may be repeated, so iteration exists.
 	repeated bool
 
 	// seen records the steps that the expression reads, seenItem whether it
@@ -249,8 +249,8 @@ func (r *reads) step(e ast.Expr, id, field string, fail func(ast.Expr, string, .
 	case field == "rejection" && r.refused[id]:
 		r.seen[id] = true
 	case field == "rejection":
-		fail(e, "step %s has no rejection that is read here; it is read in the steps that on_rejected or on_expired of %s "+
-			"repeats, and after it", id, id)
+		fail(e, "the rejection of step %s cannot be read here: only the steps that its on_rejected or on_expired repeats, "+
+			"and the steps that need it, can read it", id)
 	case !r.steps[id]:
 		fail(e, "step %s need not have ended by then; put it under needs", gatehouse.Quote(id))
 	case field != "output":
@@ -268,11 +268,11 @@ func (r *reads) ident(e ast.Expr, fail func(ast.Expr, string, ...any)) {
 		fail(e, "there is no run yet; only input can be read here")
 	case name == "item" || name == "index":
 		if r.seenItem = true; !r.item {
-			fail(e, "%s is there only in a step with for_each", name)
+			fail(e, "%s exists only in a step with for_each", name)
 		}
 	case name == "iteration":
 		if r.seenIteration = true; !r.repeated {
-			fail(e, "iteration is there only in a step that on_rejected or on_expired repeats")
+			fail(e, "iteration exists only in a step that on_rejected or on_expired repeats")
 		}
 	case name == "now" && !r.clock:
 		fail(e, "the time cannot be part of an idempotency key, which must be the same at each attempt")

@@ -31,7 +31,7 @@ type place struct {
 
 func (p *place) middle() int { return p.x + p.w/2 }
 
-// layout is a graph in rows; every line connects adjacent rows.
+// layout is a graph in rows. Lines connect adjacent rows, unless there are too many; see connect.
 type layout struct {
 	rows          [][]*place
 	width, height int
@@ -61,8 +61,8 @@ func arrange(layers [][]*Step, needs map[string][]string, box int) *layout {
 	return l
 }
 
-// connect draws a line between two places, with a passing place in each row in
-// between, and returns the number of passing places.
+// connect draws a line between two places and, if lanes is true, adds a passing place in
+// each row between them. It returns the number of passing places.
 func (l *layout) connect(from, to *place, lanes bool) (passing int) {
 	above := from
 	for row := from.row + 1; row < to.row && lanes; row++ {

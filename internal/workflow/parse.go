@@ -92,8 +92,8 @@ func problems(list []form.Problem) Problems {
 	return out
 }
 
-// mappingOf reads a mapping and checks its keys; its Node is nil when n is not
-// a mapping.
+// mappingOf reads a mapping and checks its keys; the result's Node is nil when n is
+// not a mapping.
 func (p *parser) mappingOf(n *yaml.Node, what string) form.Fields {
 	if n == nil {
 		return form.Fields{}

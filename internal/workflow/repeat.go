@@ -146,10 +146,8 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		if p.up[other.ID][to] && !between(p.up, to, s.ID, other.ID) && !p.up[other.ID][s.ID] {
 			p.Fail(
 				v,
-				"step %s needs %s too, and is not repeated with it; it must be needed by %s, or need it",
-				other.ID,
-				to,
-				s.ID,
+				"step %s needs %s, but is not repeated with it: %s must need it, or it must need %s",
+				other.ID, to, s.ID, s.ID,
 			)
 		}
 	}

@@ -63,7 +63,7 @@ func TestRefusalsAreRead(t *testing.T) {
 		"beside the way": {
 			steps("- {id: a, uses: worker.x}", "- {id: n, uses: worker.x}",
 				"- {id: b, uses: approval, needs: [a], on_rejected: {repeat: a}}"),
-			"step n needs a too, and is not repeated with it"},
+			"step n needs a, but is not repeated with it"},
 		"too often": {
 			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: a, max: 9}}"), "max must be"},
 		"a word": {steps("- {id: b, uses: approval, on_rejected: again}"),
@@ -78,13 +78,13 @@ func TestRefusalsAreRead(t *testing.T) {
 			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"),
 			"idempotency_key must contain iteration"},
 		"iteration beside": {steps("- {id: a, uses: transform, with: '${{ iteration }}'}"),
-			"iteration is there only in a step that"},
+			"iteration exists only in a step that"},
 		"rejection before": {
 			steps("- {id: o, uses: transform, with: '${{ steps.b.rejection }}'}", "- {id: a, uses: worker.x}",
-				"- {id: b, uses: approval, on_rejected: {repeat: a}}"), "step b has no rejection that is read here"},
+				"- {id: b, uses: approval, on_rejected: {repeat: a}}"), "the rejection of step b cannot be read here"},
 		"rejection, fails": {
 			steps("- {id: b, uses: approval}", "- {id: c, uses: transform, with: '${{ steps.b.rejection }}'}"),
-			"step b has no rejection that is read here"},
+			"the rejection of step b cannot be read here"},
 	} {
 		if got := problems(t, c.source).Error(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %s", name, got)

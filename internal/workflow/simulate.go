@@ -257,7 +257,7 @@ func (m *simulation) fail(s *gatehouse.Step, code, detail string) {
 	m.stop(&gatehouse.Failure{Code: code, Detail: s.Key + ": " + detail})
 }
 
-// stop prevents new steps from starting.
+// stop cancels the steps that have not begun or that wait, and starts no more.
 func (m *simulation) stop(why *gatehouse.Failure) {
 	if m.run.Stop != "" {
 		return

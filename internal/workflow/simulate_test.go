@@ -152,7 +152,7 @@ func TestParseTestsRefuses(t *testing.T) {
 		"tests: [{name: x, steps: {nope: {output: 1}}, expect: {}}]":                    `the workflow has no step "nope"`,
 		"tests: [{name: x, steps: {t: {output: 1}}, expect: {}}]":                       "a transform needs no answer",
 		"tests: [{name: x, steps: {ask: {}}, expect: {}}]":                              "an answer is empty",
-		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, expect: {}}]": "an answer must have exactly one key",
+		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, expect: {}}]": "an answer must have only one of",
 		"tests: [{name: x, steps: {ask: {applied: 1}}, expect: {}}]":                    "applied must be true",
 		"tests: [{name: x, steps: {list: {applied: true}}, expect: {}}]":                "has no action that could be applied",
 		"tests: [{name: x, steps: {ask: {signal: 1}}, expect: {}}]":                     "waits for no event",
@@ -170,7 +170,7 @@ func TestParseTestsRefuses(t *testing.T) {
 	}
 }
 
-// TestSkippedHasNoOutput: a skipped step has no output to read; has(…) tells.
+// TestSkippedHasNoOutput: a skipped step has no output to read, and has(…) of it is false.
 func TestSkippedHasNoOutput(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps(

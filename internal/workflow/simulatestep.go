@@ -173,7 +173,7 @@ func (m *simulation) refuse(s *gatehouse.Step, spec *Step, p *gatehouse.Proposal
 	}
 }
 
-// rejection returns the last iteration's rejection of a step.
+// rejection returns the output of the step's latest iteration whose action was rejected or has expired.
 func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
 	for n := 1; ; n++ {
 		s := m.run.StepOf(gatehouse.StepKey(id, n))

@@ -93,10 +93,10 @@ func TestTemplateFails(t *testing.T) {
 	long := gatehouse.JSON(`{"s":"` + strings.Repeat("x", 200<<10) + `","a":[` + strings.Repeat("1,", 30_000) +
 		`1],"n":1.5,"none":null}`)
 	for _, c := range []struct{ with, want string }{
-		{`"${{ input.missing }}"`, `there is no "missing"; has(…) asks for it`},
+		{`"${{ input.missing }}"`, `there is no "missing"; test for it with has(…)`},
 		{`"${{ input.n.deeper }}"`, `invalid: input.n.deeper: there is no "deeper"`},
 		{`"${{ input.none.deeper }}"`, ""},
-		{`"${{ steps.before.output }}"`, "has(steps.<id>.output) asks for it"},
+		{`"${{ steps.before.output }}"`, "test for it with has(steps.<id>.output)"},
 		{`"${{ run.trigger_ref }}"`, "there is no run.trigger_ref here"},
 		{`"x ${{ input.none }}"`, "null cannot be inserted into text"},
 		{`"x ${{ input.a }}"`, "a list cannot be inserted into text"},

@@ -257,7 +257,7 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 		p.Fail(n, "a wait is answered by a signal, or by time")
 	}
 	if said > 1 {
-		p.Fail(n, "an answer must have exactly one key")
+		p.Fail(n, "an answer must have only one of output, signal and a status such as applied")
 	}
 	return a
 }

@@ -42,10 +42,10 @@ type proposalWith struct {
 }
 
 // Proposal builds the action that a connector or approval step proposes from
-// its evaluated `with`. The caller sets the proposer, on_behalf_of, and the
-// idempotency key. It also sets the target of an approval, which is the run;
-// until then the target is the step. An approval without a change gets an empty
-// one. The error has code invalid.
+// its evaluated `with`. The caller sets the proposer, on_behalf_of, the
+// idempotency key and, for an approval, the run as the target; until then the
+// target is the step. An approval without a change gets an empty one. The error
+// has code invalid.
 func (s *Step) Proposal(with gatehouse.JSON) (*gatehouse.Proposal, error) {
 	if !s.Kind.Proposes() {
 		return nil, gatehouse.E(gatehouse.CodeInternal, "a step that uses %s proposes nothing", s.Kind)
@@ -142,6 +142,9 @@ func (s *Step) WaitFor(with gatehouse.JSON, now time.Time) (until time.Time, eve
 		}
 		if t.After(now.Add(maxWait.D())) {
 			return time.Time{}, "", invalid("/until", "is more than %s away", maxWait)
+		}
+		if t.Before(now) { // the zero time too, which would mean no limit
+			t = now
 		}
 		return t.UTC(), "", nil
 	case w.Event == nil || !gatehouse.ValidName(*w.Event):

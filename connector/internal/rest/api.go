@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -26,8 +25,7 @@ type API struct {
 	// whether another credential is available.
 	Refused func(credential string) bool
 
-	mu   sync.Mutex
-	held time.Time
+	hold Hold
 }
 
 // Ask makes a call that changes nothing. The call can be repeated, so its failures are never
@@ -90,10 +88,7 @@ func (a *API) UseToken(t *Token) {
 		value, failed := t.Get(ctx)
 		return "Bearer " + value, failed
 	}
-	a.Refused = func(credential string) bool {
-		t.Drop(strings.TrimPrefix(credential, "Bearer "))
-		return true
-	}
+	a.Refused = func(credential string) bool { return t.Drop(strings.TrimPrefix(credential, "Bearer ")) }
 }
 
 func (a *API) refused(r *Request) bool {
@@ -104,18 +99,15 @@ func (a *API) refused(r *Request) bool {
 func (a *API) request(
 	ctx context.Context, method, path string, query url.Values, body gatehouse.JSON,
 ) (*Request, *connector.Error) {
-	if wait := a.wait(); wait > 0 {
-		return nil, &connector.Error{
-			Kind: connector.NotSent, Code: "rate_limited", RetryAfter: wait,
-			Detail: "the target asked for no calls before " + time.Now().Add(wait).UTC().Format(time.RFC3339),
-		}
+	if failed := a.hold.Failure(); failed != nil {
+		return nil, failed
 	}
 	u := *a.Base
 	u.RawPath = a.Base.EscapedPath() + path
 	var err error
 	if u.Path, err = url.PathUnescape(u.RawPath); err != nil {
 		return nil, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: "the target makes no path", Err: err,
+			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: "the target makes an invalid path", Err: err,
 		}
 	}
 	u.RawQuery = query.Encode()
@@ -135,30 +127,15 @@ func (a *API) request(
 }
 
 func (a *API) send(ctx context.Context, r *Request) (*Answer, *connector.Error) {
-	answer, err := Send(ctx, a.Client, r)
+	answer, err := a.hold.Send(ctx, a.Client, r)
 	if err != nil {
 		return nil, Unanswered(ctx, err)
-	}
-	if answer.Status == http.StatusTooManyRequests {
-		a.Hold(RetryAfter(answer.Header))
 	}
 	return answer, nil
 }
 
 // Hold blocks all calls for the given time.
-func (a *API) Hold(d time.Duration) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if until := time.Now().Add(d); d > 0 && until.After(a.held) {
-		a.held = until
-	}
-}
-
-func (a *API) wait() time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return time.Until(a.held)
-}
+func (a *API) Hold(d time.Duration) { a.hold.For(d) }
 
 // Failure classifies an unsuccessful answer by its status alone: 429 is transient; 408, 425, 303,
 // 5xx and a 2xx are ambiguous; other 3xx and 4xx are terminal.

@@ -25,7 +25,7 @@ func TextOf(j gatehouse.JSON, name string) (string, bool) {
 	return value.Text()
 }
 
-// With sets a member of an object.
+// With returns the object with a member set.
 func With(j gatehouse.JSON, name string, value gatehouse.JSON) gatehouse.JSON {
 	members, _ := j.Fields()
 	members = slices.DeleteFunc(members, func(m gatehouse.Member) bool { return m.Name == name })

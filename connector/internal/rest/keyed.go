@@ -55,7 +55,7 @@ func (k *Keyed) Execute(
 	defer cancel()
 	unlock := k.Lock(ctx, name)
 	if unlock == nil {
-		return connector.Result{}, NotSent("timeout", "the time was over before the call's turn came")
+		return connector.Result{}, NotSent("timeout", "the time ran out before the call's turn came")
 	}
 	defer unlock()
 	res, failed := do(ctx, call)

@@ -12,8 +12,12 @@ import (
 )
 
 // Unanswered classifies an error of [Send]: not_sent without a connection, terminal for an internal
-// address, and ambiguous otherwise. ctx is the context of the request.
+// address, and ambiguous otherwise. A [connector.Error] is returned as it is. ctx is the context of the
+// request.
 func Unanswered(ctx context.Context, err error) *connector.Error {
+	if held := (*connector.Error)(nil); errors.As(err, &held) {
+		return held
+	}
 	var s *SendError
 	e := &connector.Error{
 		Kind: connector.Ambiguous, Code: "connection_lost",
@@ -28,7 +32,7 @@ func Unanswered(ctx context.Context, err error) *connector.Error {
 		e.Kind, e.Code = connector.Terminal, "address_refused"
 		e.Detail = "the host has an internal address; nothing was sent"
 	case !s.Connected && timeout:
-		e.Kind, e.Code, e.Detail = connector.NotSent, "timeout", "the time was over before there was a connection"
+		e.Kind, e.Code, e.Detail = connector.NotSent, "timeout", "the time ran out before there was a connection"
 	case !s.Connected:
 		e.Kind, e.Code, e.Detail = connector.NotSent, "unreachable", "no connection: "+reason(s.Err)
 	case timeout:
@@ -63,7 +67,8 @@ func (a *Answer) Describe() string {
 	return fmt.Sprintf("the target answered %d %s", a.Status, http.StatusText(a.Status))
 }
 
-// maxSkew is the difference of two clocks that does not explain why a credential is refused.
+// maxSkew is the largest difference between two clocks that does not explain the refusal of a
+// credential.
 const maxSkew = time.Minute
 
 // ClockSkew turns the refusal of a signature, or of an assertion, into clock_skew if this machine's
@@ -92,7 +97,7 @@ func RetryAfter(h http.Header) time.Duration {
 	if s == "" {
 		return 0
 	}
-	if n, err := strconv.ParseUint(s, 10, 31); err == nil {
+	if n, err := strconv.ParseUint(s, 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		return min(time.Duration(n)*time.Second, maxRetryAfter)
 	}
 	at, err := http.ParseTime(s)

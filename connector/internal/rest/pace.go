@@ -51,6 +51,6 @@ func (p *Pace) Wait(ctx context.Context, name string) *connector.Error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return NotSent("timeout", "the time was over before the call's turn came")
+		return NotSent("timeout", "the time ran out before the call's turn came")
 	}
 }

@@ -16,8 +16,8 @@ import (
 const (
 	// spare is how long before its expiry a token is replaced at the latest.
 	spare = time.Minute
-	// again is how long a token that is still valid is used before another one is asked for, after
-	// that was refused.
+	// again is how long a token that is still valid is used after an attempt to fetch another one
+	// has failed.
 	again = 10 * time.Second
 	// unknownLife is how long a token is used whose endpoint does not say when it expires.
 	unknownLife = 5 * time.Minute
@@ -38,7 +38,7 @@ type Token struct {
 	token   string
 	given   int // how often token was returned
 	expires time.Time
-	renew   time.Time // when the next one is asked for
+	renew   time.Time // from when Get fetches the next token
 }
 
 // Get returns a valid token. A failure proves that nothing was changed: it is not_sent or terminal.
@@ -90,7 +90,7 @@ func (t *Token) take(ctx context.Context) *connector.Error {
 		return nil
 	case <-ctx.Done():
 		return &connector.Error{
-			Kind: connector.NotSent, Code: "timeout", Detail: "the time was over before there was an access token",
+			Kind: connector.NotSent, Code: "timeout", Detail: "the time ran out before there was an access token",
 		}
 	}
 }
@@ -98,8 +98,8 @@ func (t *Token) take(ctx context.Context) *connector.Error {
 func (t *Token) release() { <-t.turn }
 
 // FetchToken calls a token endpoint (RFC 6749, section 4.4), without retries. authorization is the
-// value of that header, "" for none. It, the form and the answer contain secrets; a failure does not
-// repeat them.
+// value of the Authorization header, "" for none. The header, the form and the answer contain
+// secrets; a failure does not repeat them.
 func FetchToken(
 	ctx context.Context, client *http.Client, u *url.URL, authorization string, form url.Values,
 ) (string, time.Time, *connector.Error) {
@@ -135,7 +135,7 @@ func FetchToken(
 		return "", time.Time{}, &connector.Error{
 			Kind:   connector.NotSent,
 			Code:   "token_refused",
-			Detail: "the answer to the request for an access token has no valid one",
+			Detail: "the answer of the token endpoint has no valid access token",
 		}
 	}
 	return got.AccessToken, time.Now().Add(time.Duration(min(seconds, 86400)) * time.Second), nil

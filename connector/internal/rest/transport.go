@@ -181,7 +181,14 @@ func Send(ctx context.Context, client *http.Client, r *Request) (*Answer, error)
 	case err != nil:
 		a.Cut = "the connection broke off"
 		if ctx.Err() != nil {
-			a.Cut = "the time was over"
+			a.Cut = "the time ran out"
+		}
+	}
+	for name := range r.Secret {
+		value := r.Header.Get(name)
+		a.Redact(value)
+		if _, credential, ok := strings.Cut(value, " "); ok { // after a scheme such as Bearer
+			a.Redact(credential)
 		}
 	}
 	return a, nil

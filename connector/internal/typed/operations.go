@@ -18,7 +18,8 @@ type Operation struct {
 	Change string
 }
 
-// Of is an operation with the schema of its change. A nil undo is that of reverses.
+// Of is an operation with the schema of its change. If undo is nil, reverses states whether the
+// effect can be undone.
 func Of(
 	name string, class connector.Class, floor gatehouse.RiskLevel, reverses bool, change string, undo *gatehouse.Undo,
 ) Operation {
@@ -27,7 +28,7 @@ func Of(
 	}}
 }
 
-// Connector has the abilities of a connector to records that can be read.
+// Connector has the abilities of a connector whose targets can be read.
 type Connector interface {
 	connector.Connector
 	connector.Checker
@@ -72,8 +73,8 @@ func (o *Operations) Operation(name string) (connector.Operation, bool) {
 	return op.Operation, ok
 }
 
-// Floor is the minimum level of a call at the declared levels: L5 for an unknown operation, or for
-// several entities.
+// Floor is the minimum level of a call, given the declared levels: L5 for an unknown operation, or
+// for several entities.
 func (o *Operations) Floor(c connector.Call, declared connector.Levels) gatehouse.RiskLevel {
 	op, ok := o.byName[c.Operation]
 	if !ok || len(c.Target.EntityRefs) > 0 {

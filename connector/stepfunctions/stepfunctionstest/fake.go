@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// The credentials that the fake accepts, the prefixes of its ARNs, and the execution that is
-// running at the start.
+// The credentials that the fake accepts, the prefix of its ARNs, and the execution that is running
+// at the start.
 const (
 	KeyID      = "AKIDEXAMPLE0000"
 	SecretKey  = "wJalrXUtnFEMI-s3cret-of-the-fake"

@@ -2,13 +2,12 @@
 // sends signed webhooks, and a fake provider of models. Neither is the real thing, and their
 // answers say so.
 //
-// Beside the Table API the first one has, for people who try the example:
+// Beside the Table API, the fake ServiceNow has requests for people who try the example:
 //
-//	POST /fake/incidents                {"short_description": "…"}: an incident arrives, and a
-//
-// notice of it is sent
-//
-//	POST /fake/incidents/{sys_id}/tell  sends the notice again, with the same bytes if it is unchanged
+//	POST /fake/incidents                creates an incident from {"short_description": "…"}, and sends
+//	                                    the webhook for it
+//	POST /fake/incidents/{sys_id}/tell  sends the webhook again, with the same bytes if the incident
+//	                                    is unchanged
 //	GET  /fake/incidents/{sys_id}       the incident, with its notes
 //	GET  /fake/ledger                   every write that was carried out, in order
 package main
@@ -154,7 +153,7 @@ func (w *world) incident(rw http.ResponseWriter, r *http.Request) {
 	answer(rw, map[string]any{"values": values, "work_notes": w.snow.Journal(id, "work_notes")})
 }
 
-// classify answers as a model might, depending on the words of the last line.
+// classify answers as a model might, depending on the words of the last message.
 func classify(c llmtest.Call) llmtest.Reply {
 	text := strings.ToLower(c.Last())
 	for _, kind := range []struct{ category, words string }{

@@ -77,7 +77,7 @@ function ignore() {
 // The list and the open action.
 
 const rows = () => $$("#rows .row");
-// The keys stop at each visible row; a fold of alike rows is one row, before its own when it is open.
+// The keys stop at each visible row. A fold of alike rows is a row itself; if it is open, its rows follow.
 const stops = () => $$("#rows .row, #rows .fold-row").filter((el) => !el.parentElement.closest("details:not([open])"));
 const stopOf = (id) => $('#rows [data-id="' + CSS.escape(id) + '"]');
 const foldOf = (el) => $("details", el?.closest(".fold-row") ?? document.createElement("i"));
@@ -219,7 +219,7 @@ function arrive() {
 document.addEventListener("htmx:after:swap", (e) => {
   const ctx = e.detail?.ctx;
   const facts = ctx?.target?.id === "facts" && $("#facts[data-differs]");
-  if (facts) { hush(); say("The target is not as the agent says. " + $(".sentence", facts).textContent); }
+  if (facts) { hush(); say("The target differs from the proposal. " + $(".sentence", facts).textContent); }
   const would = ctx?.target?.id === "preview" && $("#preview[data-bad] .preview-says");
   if (would) { hush(); say(would.textContent); }
   if (ctx?.target?.id === "facts") $(".decision:has(.pop[open])")?.scrollIntoView({ block: "nearest" });
@@ -240,8 +240,8 @@ document.addEventListener("htmx:after:swap", (e) => {
   say($(".sentence", pane)?.textContent || $(".notice-title", pane)?.textContent || "");
 });
 
-// Answers. Before a form is sent, it gets the id of the next row; if the answer needs a passkey,
-// that is asked for first. This handler runs before htmx's.
+// Answers. Before a form is sent, it gets the id of the next row; if the answer needs a passkey, the browser asks
+// for the passkey first. This handler runs before htmx's.
 
 document.addEventListener("submit", async (e) => {
   const form = e.target;
@@ -301,9 +301,9 @@ document.addEventListener("click", (e) => {
   if (e.detail > 1 && e.target.closest?.("form[data-decide] button")) e.preventDefault();
 }, true);
 
-// A part that asked for news and got an error, from the server or a proxy, keeps its content and
-// asks again: soon, but not all pages at the same time. If the answer is to sign in, the page goes
-// there.
+// A part of the page whose request for its present content fails, at the server or a proxy, keeps its content. After
+// an error of the server it asks again, after a random pause, so that not all pages ask at once. If the server asks
+// for a sign-in, the page goes to the sign-in page.
 
 let asking = 0;
 
@@ -376,7 +376,7 @@ async function askWhatStands(form, button) {
   form.dataset.busy = form.dataset.checking = "1";
   const [, id, verb] = answerPath.exec(form.getAttribute("hx-post"));
   const pane = detail();
-  tell("No answer came. Checking… what the server has of yours.");
+  tell("No answer arrived. Checking whether the server has stored your decision…");
   const query = new URLSearchParams({
     want: { cancel: "canceled", undo: "undone" }[verb] || button?.value || form.dataset.decide,
     return: form.elements.namedItem("return")?.value || "",
@@ -426,7 +426,7 @@ export function problem(near, err) {
     p.setAttribute("role", "alert");
     near.append(p);
   }
-  p.textContent = err.name === "NotAllowedError" ? "The passkey was not used. Try again, or take another way." : err.message;
+  p.textContent = err.name === "NotAllowedError" ? "The passkey was not used. Try again, or another way." : err.message;
 }
 
 document.addEventListener("click", async (e) => {
@@ -725,7 +725,7 @@ const keys = {
   K: () => moveAndPick(-1),
   x: () => {
     const boxes = boxesOf(stopOf(cursorID));
-    if (boxes.length) pickAll(boxes); else say("This one is decided by itself.");
+    if (boxes.length) pickAll(boxes); else say("This action can only be decided on its own.");
   },
   ArrowRight: () => { const fold = foldOf(stopOf(cursorID)); if (!fold || fold.open) return false; fold.open = true; },
   ArrowLeft: () => refold(),

@@ -1,5 +1,5 @@
-// The palette: it goes to what somebody types the name of. It filters its commands itself, and asks
-// the server for actions, runs and people.
+// The palette opens what somebody searches for by name or id. It filters its commands itself, and asks the server
+// for actions, runs, workflows and people.
 
 const dialog = document.getElementById("palette");
 const input = document.getElementById("palette-input");
@@ -20,7 +20,7 @@ function mark(option) {
 }
 
 // filter shows the commands that contain the text, and marks the first entry for Enter, unless somebody has
-// marked another one.
+// marked another entry.
 function filter() {
   const want = input.value.trim().toLowerCase();
   for (const group of list.querySelectorAll("[data-filter]")) {

@@ -23,8 +23,8 @@ type bug struct {
 	breaks string
 	edits  []edit
 	// pkg and run name the test, as arguments of go test; run is matched as a
-	// whole, level by level. In the package browser they are a file of tests in a
-	// real browser, and one of these.
+	// whole, level by level. In the package browser, run is FILE/NAME: the test NAME
+	// in browser/test/FILE.test.mjs.
 	pkg, run string
 }
 

@@ -13,7 +13,7 @@ func edgeBugs() []bug {
 			"claimed.Cmp(amount) > 0", "claimed.Cmp(amount) != 0", "internal/policy", "TestCeiling"),
 		plant("redirects are followed with the credentials", "4", "connector/internal/rest/transport.go",
 			"CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },", "", "connector/http", "TestRedirectsAreNotFollowed"),
-		plant("a connector may be aimed at inside addresses", "security", "connector/internal/rest/transport.go",
+		plant("a connector may be aimed at internal addresses", "security", "connector/internal/rest/transport.go",
 			"if !allowPrivate {\n\t\tif ip,", "if false {\n\t\tif ip,", "connector/http", "TestInsideAddresses"),
 		plant("a request that may have arrived counts as not sent", "5, 15", "connector/internal/rest/transport.go",
 			"Connected: connected.Load(), Refused", "Connected: false, Refused", "connector/http", "TestFaults"),

@@ -47,7 +47,7 @@ func holeBugs() []bug {
 			"return a.bytes[principal] >= maxUnread", "return a.bytes[principal] < 0", "internal/api",
 			"TestUnreadAnswersAreBounded"),
 		plant("requests wait without bound", "operations", answers,
-			"if n >= maxWaits {", "if n < 0 {", "internal/api", "TestWaitsAreBounded"),
+			"if a.waits[principal] >= maxWaits {", "if a.waits[principal] < 0 {", "internal/api", "TestWaitsAreBounded"),
 		plant("the time of a proposal has no zone", "promise 8", calendar,
 			"return f.run(c, t.In(where))", "return f.run(c, t.UTC())", "internal/policy", "TestTimeOfTheProposal"),
 		plant("a holiday is a workday", "promise 8", calendar,

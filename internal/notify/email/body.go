@@ -20,9 +20,9 @@ var page = template.Must(template.New("mail").Parse(`<!doctype html>
 {{end}}</table>{{end}}
 {{if .Link}}<p><a href="{{.Link}}">{{if .Signed}}Review{{else}}Review in Gatehouse{{end}}</a></p>{{end}}
 {{with .Code}}<p>Code: <b>{{.}}</b>. The page asks for it, unless you are signed in.</p>{{end}}
-{{if .Signed}}<p><small>The link is good until {{.Until}}. It is yours alone: do not forward it. With
+{{if .Signed}}<p><small>The link is valid until {{.Until}}. It is yours alone: do not forward it. With
 <code>/approve</code> or <code>/reject</code> before the question mark, it opens with that answer selected.</small></p>{{end}}
-<p><small>Sent by Gatehouse. Answers to this mail are not read.</small></p>
+<p><small>Sent by Gatehouse. Replies to this mail are not read.</small></p>
 </body></html>
 `))
 
@@ -59,11 +59,11 @@ func bodies(m *notify.Message) (text, html string, err error) {
 		if m.Code != "" {
 			fmt.Fprintf(&b, "Code: %s. The page asks for it, unless you are signed in.\n", m.Code)
 		}
-		fmt.Fprintf(&b, "The link is good until %s. It is yours alone: do not forward it.\n"+
+		fmt.Fprintf(&b, "The link is valid until %s. It is yours alone: do not forward it.\n"+
 			"With /approve or /reject before the question mark, it opens with that answer selected.\n", m.Until)
 	case m.Link != "":
 		fmt.Fprintf(&b, "\nReview in Gatehouse: %s\n", m.Link)
 	}
-	b.WriteString("\n-- \nSent by Gatehouse. Answers to this mail are not read.\n")
+	b.WriteString("\n-- \nSent by Gatehouse. Replies to this mail are not read.\n")
 	return b.String(), html, nil
 }

@@ -28,7 +28,7 @@ type Callback struct {
 func New(conn *nats.Conn, prefix, own string) (*Callback, error) {
 	switch {
 	case !gatehouse.ValidSubject(prefix):
-		return nil, errors.New("prefix: must be a subject of NATS without wildcards")
+		return nil, errors.New("prefix: must be a NATS subject without wildcards")
 	case strings.HasPrefix(prefix, "$") || strings.HasPrefix(prefix, "_"):
 		return nil, errors.New("prefix: $ and _ begin subjects of NATS itself")
 	case within(prefix, own) || within(own, prefix):
@@ -60,7 +60,7 @@ func (*Callback) Trait() notify.Trait { return notify.Trait{Every: true, Callbac
 // Reaches matters for personal channels only.
 func (*Callback) Reaches(*gatehouse.Principal) bool { return false }
 
-// Check refuses a subject outside of the prefix.
+// Check refuses a subject that is not below the prefix.
 func (c *Callback) Check(cb *gatehouse.Callback) error {
 	if within(cb.Subject, c.prefix) {
 		return nil
@@ -95,7 +95,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse), errors.Is(err, nats.ErrNoResponders):
 		return notify.Sent{}, &notify.Refusal{
-			Recipient: true, Err: errors.New("no stream of JetStream has the subject"),
+			Recipient: true, Err: errors.New("no JetStream stream has the subject"),
 		}
 	case err != nil:
 		return notify.Sent{}, err

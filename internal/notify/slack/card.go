@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// Slack's limits, in characters. budget is our limit for all texts of a message together: Slack refuses
-// more than about 11,000, which it does not document.
+// Slack's limits, in characters. budget is our limit for all texts of a message together: Slack has an
+// undocumented limit of about 11,000.
 const (
 	maxHeader   = 150
 	maxSection  = 3000

@@ -116,7 +116,7 @@ func (a *app) place(channel, tenant string) *Place {
 }
 
 // interact processes an interaction whose origin was verified. reply is the body of the
-// acknowledgement, nil for none. After an error, nothing is acknowledged.
+// acknowledgement, nil for none. After an error, nothing was stored.
 func (d *Handler) interact(ctx context.Context, a *app, payload []byte) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handleTime)
 	defer cancel()
@@ -211,7 +211,7 @@ func (d *Handler) submit(ctx context.Context, a *app, i *interaction, by person,
 	case reason == "":
 		return wrongReason("Say why: the proposer reads it."), nil
 	case utf8.RuneCountInString(reason) > maxReason || !utf8.ValidString(reason):
-		return wrongReason("This is too long."), nil
+		return wrongReason("The reason is too long."), nil
 	}
 	click := click(p, s, by, key)
 	click.Choice, click.Reason = gatehouse.Reject, reason
@@ -279,5 +279,5 @@ func (d *Handler) reach(point string) {
 	}
 }
 
-// foreign reports whether a request is invalid and will stay so when it is repeated.
+// foreign reports whether a request is invalid, so that repeating it is of no use.
 func foreign(err error) bool { return errors.Is(err, errValue) }

@@ -35,7 +35,7 @@ type text struct {
 	Text   string
 }
 
-// UnmarshalJSON accepts both.
+// UnmarshalJSON accepts both forms.
 func (t *text) UnmarshalJSON(b []byte) error {
 	if len(b) > 0 && b[0] == '"' {
 		return json.Unmarshal(b, &t.Text)
@@ -81,7 +81,7 @@ func (m *message) Shown() []block {
 	return []block{{Type: "section", Text: text{Markup: true, Text: m.Text}}}
 }
 
-// button finds one by its action id.
+// button finds a button by its action id, nil for none.
 func (m *message) button(id string) *element {
 	for _, b := range m.Blocks {
 		for i := range b.Elements {

@@ -15,7 +15,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Path is where the page is.
+// Path is the path of the page.
 const Path = "/dev/slack"
 
 // cookieName is the cookie from which a browser's Slack user is derived.

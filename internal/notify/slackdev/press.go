@@ -107,8 +107,8 @@ type reply struct {
 	Errors map[string]string `json:"errors"`
 }
 
-// interact delivers an interaction, and waits until it is answered and its card, nil for none, is
-// updated.
+// interact delivers an interaction. It waits for a limited time until the person has an answer or an
+// open form; after an answer, unless card is nil, it also waits until the card is updated.
 func (w *Workspace) interact(ctx context.Context, user string, payload map[string]any, card *message) reply {
 	id := rand.Text()
 	payload["trigger_id"] = id
@@ -225,5 +225,5 @@ func (a *acknowledgement) Header() http.Header         { return a.header }
 func (a *acknowledgement) WriteHeader(status int)      { a.status = status }
 func (a *acknowledgement) Write(b []byte) (int, error) { return a.body.Write(b) }
 
-// whisper sends one person a message of the workspace itself. The caller holds the lock.
+// whisper adds a message that only one person sees. The caller holds the lock.
 func (w *Workspace) whisper(user, said string) { w.add(&message{User: user, Text: said}) }

@@ -32,7 +32,7 @@ func (w *Workspace) checkMessage(m *Message, method string) string {
 	return "invalid_blocks"
 }
 
-// checkView does the same for a form.
+// checkView returns the first limit that a form exceeds, "" for none.
 func checkView(v map[string]any) string {
 	c := &checker{ids: map[string]bool{}}
 	for _, key := range []string{"title", "submit", "close"} {

@@ -41,7 +41,7 @@ type Message struct {
 	Updates int `json:"-"`
 }
 
-// All is the whole message, as JSON.
+// All is the text of the message, followed by its blocks as JSON.
 func (m *Message) All() string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
@@ -65,7 +65,7 @@ type Workspace struct {
 	*httptest.Server
 	t  testing.TB
 	mu sync.Mutex
-	// Now is the clock of signatures; time.Now by default.
+	// now is the clock of signatures; time.Now by default.
 	now func() time.Time
 
 	messages   []*Message
@@ -142,7 +142,7 @@ func (w *Workspace) Messages() (list []Message) {
 	return list
 }
 
-// Said lists the messages that only one user has seen, oldest first.
+// Said lists the messages that only this user sees, oldest first.
 func (w *Workspace) Said(user string) (list []string) {
 	w.set(func() {
 		for _, e := range w.ephemerals {

@@ -146,7 +146,7 @@ func (c *Channel) form(m *notify.Message) (string, error) {
 	if strings.HasSuffix(c.topic, ".fifo") {
 		group := m.Tenant
 		if m.Action != nil {
-			group = m.Action.ID // what is told of one action arrives in its order
+			group = m.Action.ID // messages about one action arrive in order
 		}
 		v.Set("MessageGroupId", group)
 		v.Set("MessageDeduplicationId", m.ID)

@@ -24,7 +24,7 @@ const closedTries = 3
 const errorPrefix = "gatehouse."
 
 // whyGone is the reason for canceling an action.
-const whyGone = "the workflow that proposed it does not wait any more: its time is over, or it was stopped"
+const whyGone = "the Step Functions task that waits for it no longer exists: it timed out, or was stopped"
 
 // Callback answers tasks.
 type Callback struct {

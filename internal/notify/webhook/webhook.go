@@ -36,7 +36,7 @@ type Config struct {
 	// of an ed25519 private key (32 bytes of seed, or seed and public key), which signs as v1a.
 	// With several secrets, one per line, each signs.
 	Secret string
-	// AllowPrivate permits internal addresses, such as 10.0.0.1.
+	// AllowPrivate permits internal addresses, such as 10.0.0.1, and plain http.
 	AllowPrivate bool
 }
 
@@ -118,8 +118,8 @@ func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
 // Body is the posted body.
 type Body struct {
-	// Type is approval.asked, approval.decided, approval.expired, push.dead_letter, push.unknown,
-	// channel.failing or gatehouse.test; for a callback, action.decided or action.finished.
+	// Type is one of the values in types, such as approval.asked; for a callback, action.decided or
+	// action.finished.
 	Type string `json:"type"`
 	// Timestamp is the time when the message was queued.
 	Timestamp time.Time `json:"timestamp"`

@@ -85,7 +85,7 @@ func (*Channel) Kind() string { return "webpush" }
 // Trait says that the channel sends to the devices of each recipient.
 func (*Channel) Trait() notify.Trait { return notify.Trait{Personal: true, Devices: true} }
 
-// Reaches is not asked: the store knows the devices.
+// Reaches is false for everybody: the store, and not the channel, knows the devices.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
 // CheckEndpoint refuses an endpoint at an internal address or on another port than 443. Each call
@@ -136,8 +136,8 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Devices: outcomes}, worst(outcomes)
 }
 
-// worst is the error of a message as a whole: an error that can be retried comes first. A message
-// that a device has accepted has not failed. The endpoint comes from a browser and may be false, so
+// worst is the error of a message as a whole: an error that can be retried comes first. With final errors
+// only, a message that a device has accepted has not failed. The endpoint comes from a browser and may be false, so
 // no failure counts against the channel.
 func worst(outcomes []notify.DeviceOutcome) error {
 	var final *notify.Refusal
@@ -240,8 +240,8 @@ func urgency(m *notify.Message) string {
 	return "normal"
 }
 
-// topic names the subject of a message, "" for none: a message replaces an undelivered one with its
-// topic (RFC 8030, section 5.4). Push services see it, so it is a hash.
+// topic is a message's Topic header, "" for none: a message replaces an undelivered message with the
+// same topic (RFC 8030, section 5.4). Push services see the topic, so it is a hash.
 func topic(m *notify.Message) string {
 	var subject string
 	switch {

@@ -20,7 +20,7 @@ import (
 )
 
 // Provider is the provider; it is an http.Handler for all of its pages. People
-// and clients may come at any time.
+// and clients can be added at any time.
 type Provider struct {
 	*storage.Storage
 	handler http.Handler
@@ -32,17 +32,17 @@ type Provider struct {
 
 // Person is somebody whom the provider knows.
 type Person struct {
-	// Subject is the provider's permanent id of the person; Username and Email are what tokens tell
-	// besides.
+	// Subject is the provider's permanent id of the person; Username and Email are further claims of the
+	// tokens.
 	Subject, Username, Email string
 	// Password is the password for the login page.
 	Password string
 	Groups   []string
-	// Tell says how the tokens tell it; nil for the plain truth.
+	// Tell changes what the tokens say about the person; nil for true tokens.
 	Tell *Telling
 }
 
-// Telling is how tokens are made. Several persons may share one.
+// Telling says how tokens depart from the truth. Several people may share one.
 type Telling struct {
 	mu    sync.Mutex
 	bare  bool
@@ -50,7 +50,7 @@ type Telling struct {
 	spoil func(*Authentication)
 }
 
-// Bare leaves names and groups out of ID tokens: userinfo tells the groups.
+// Bare leaves names and groups out of ID tokens: only userinfo has the groups.
 func (t *Telling) Bare() { t.mu.Lock(); defer t.mu.Unlock(); t.bare = true }
 
 // MixUp makes userinfo return another subject.
@@ -59,7 +59,7 @@ func (t *Telling) MixUp() { t.mu.Lock(); defer t.mu.Unlock(); t.mixUp = true }
 // Spoil changes the tokens' claims about an authentication; nil ends that.
 func (t *Telling) Spoil(fn func(*Authentication)) { t.mu.Lock(); defer t.mu.Unlock(); t.spoil = fn }
 
-// Authentication is one as the tokens tell it.
+// Authentication is an authentication as the tokens describe it.
 type Authentication struct {
 	op.AuthRequest
 	Nonce    string
@@ -99,8 +99,8 @@ func New(issuer string) (*Provider, error) {
 	return p, nil
 }
 
-// Start makes a provider that serves on loopback until the process ends: one
-// is enough for all tests of a package, since its key takes long to make.
+// Start makes a provider that serves on loopback until the process ends. One
+// is enough for all tests of a package; making its key takes long.
 func Start() (p *Provider, issuer string, err error) {
 	var handler http.Handler
 	server := httptest.NewServer(
@@ -113,7 +113,7 @@ func Start() (p *Provider, issuer string, err error) {
 // ServeHTTP serves the provider.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.handler.ServeHTTP(w, r) }
 
-// Register makes a client known that may send people back to some addresses.
+// Register adds a client, to whose callbacks the provider may send people back.
 func (p *Provider) Register(id, secret string, callbacks ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,7 +171,7 @@ func (p *Provider) SetUserinfoFromRequest(_ context.Context, u *oidc.UserInfo, r
 	return nil
 }
 
-// SetUserinfoFromToken makes userinfo's.
+// SetUserinfoFromToken makes the claims of userinfo.
 func (p *Provider) SetUserinfoFromToken(ctx context.Context, u *oidc.UserInfo, id, subject, origin string) error {
 	if err := p.Storage.SetUserinfoFromToken(ctx, u, id, subject, origin); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (p *Provider) SetUserinfoFromToken(ctx context.Context, u *oidc.UserInfo, i
 	return nil
 }
 
-// AuthRequestByCode tells how a person authenticated.
+// AuthRequestByCode returns the authentication of a code, changed by Spoil.
 func (p *Provider) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
 	r, err := p.Storage.AuthRequestByCode(ctx, code)
 	if err != nil {

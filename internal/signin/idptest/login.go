@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// page asks who it is. A provider needs its own page: the browser has to go there, and come back.
+// page is the login page, at the provider as in reality: the browser has to go there, and come back.
 var page = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Log in</title></head><body>
 <h1>Log in at the provider</h1>
@@ -23,7 +23,7 @@ func (p *Provider) login(w http.ResponseWriter, r *http.Request) {
 	ask(w, http.StatusOK, r.FormValue("authRequestID"), "")
 }
 
-// authenticate checks the password, and sends the browser back to who asked.
+// authenticate checks the password, and sends the browser back to the client.
 func (p *Provider) authenticate(w http.ResponseWriter, r *http.Request) {
 	id := r.FormValue("id")
 	if err := p.CheckUsernamePassword(r.FormValue("username"), r.FormValue("password"), id); err != nil {

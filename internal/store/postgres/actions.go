@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// actionName names an action by its id, its approval's id, or its idempotency key. The fields for the other
-// names are "", which no row has.
+// actionName names an action: by its id or its approval's id in ID, or by its idempotency key in Key. The other
+// field is "", which no row has.
 type actionName struct{ Tenant, ID, Key string }
 
 // findActions finds actions, each as one row with its proposal, its approval, its push, and its latest
@@ -120,7 +120,7 @@ func (t *readTx) see(a *gatehouse.Action) {
 	}
 }
 
-// loadQueries load an action as stored.
+// loadQueries returns the queries that load an action as stored.
 func loadQueries(a **gatehouse.Action, name actionName) []query {
 	return []query{
 		findActions.ask(func(r *row) (err error) { *a, err = scanAction(r); return err }, name),
@@ -187,8 +187,8 @@ func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error
 	return a, err
 }
 
-// LockAction is FindAction with the stored status: a pending action past its expiry is still
-// pending here, as the guard of MoveAction sees it.
+// LockAction is FindAction with a lock and the stored status: a pending action past its expiry is still pending
+// here, as the guard of MoveAction sees it.
 func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	if t.opening.likelyOpen && !t.begun {
 		if a, err := t.lockOpen(id); a != nil || err != nil {
@@ -291,7 +291,7 @@ func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	return t.timely(lockTimely, limit)
 }
 
-// HeldRejections lists the actions, of all tenants, whose held rejection takes effect.
+// HeldRejections lists the actions, of all tenants, whose held rejection is due.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
 	return t.timely(heldRejections, limit)

@@ -177,7 +177,7 @@ func TestSignInWhileDisabled(t *testing.T) {
 	done := make(chan error, 1)
 	b.before = func() {
 		go func() { done <- disable(true) }()
-		for { // it waits for the sign-in, or was not blocked at all
+		for { // until it waits for the sign-in, or has ended
 			var waits int
 			err := b.pool.QueryRow(ctx,
 				`SELECT count(*) FROM pg_locks WHERE NOT granted AND pid IN (SELECT pid FROM pg_stat_activity
@@ -202,6 +202,6 @@ func TestSignInWhileDisabled(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := g.FindSession(ctx, in.Token); err == nil {
-		t.Errorf("a session that was to end with %s being disabled is alive", c.Principal.Name)
+		t.Errorf("the session of %s, who was disabled meanwhile, is alive", c.Principal.Name)
 	}
 }

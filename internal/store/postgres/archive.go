@@ -7,10 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are the fields of shared.Ending, for an action a. A failed action ends when its
-// push is closed. An action is pinned by its push, a run, a ceiling claim within a window, or a
-// step-up; related actions end together. Ceiling claims at or before $1 are outside every
-// window.
+// endingColumns are the fields of shared.Ending, for an action a. A failed action ends when its push is closed. An
+// open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims that are
+// counted at $1 or before are outside every window.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
   CASE WHEN a.status = 'failed'
     THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
@@ -224,7 +223,7 @@ WHERE action_seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2)
 ORDER BY (c ->> 0) COLLATE "C", (c ->> 1) COLLATE "C"`
 )
 
-// record reads everything that the tables hold of an action, in one round trip.
+// record reads everything that the archive keeps of an action, in one round trip.
 func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 	out := &gatehouse.Record{}
 	err := t.read(append(loadQueries(&out.Action, actionName{Tenant: tenant, ID: id}),

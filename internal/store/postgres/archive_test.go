@@ -91,8 +91,8 @@ func archive(ctx context.Context, s *Store, a *gatehouse.Action) error {
 	})
 }
 
-// TestArchivingWaitsForIndexing: an action does not leave while a block with its words is being
-// stored, or the words would stay behind.
+// TestArchivingWaitsForIndexing: an action is not archived while a block with its words is being stored,
+// because the words would stay in the index.
 func TestArchivingWaitsForIndexing(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

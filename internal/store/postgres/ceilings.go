@@ -82,8 +82,8 @@ SELECT CASE WHEN EXISTS (
 //
 // A member of a group does not read the sums. It locks the ceilings, adds its claims, and has the server check
 // the sums: if one is exceeded, the group is undone, and this runs again, alone. A member whose ceiling was full
-// lately runs alone from the start. A group locks all its ceilings in one statement per tenant, in one order; so
-// the claims must be the first that a member writes.
+// lately runs alone from the start. A group locks all its ceilings in one statement, in one order; so the claims
+// must be the first that a member writes.
 func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) (*gatehouse.CeilingExcess, error) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -183,7 +183,8 @@ func decimals(micros []int64) []gatehouse.Decimal {
 	return list
 }
 
-// askSums appends the sum of the claims that count with each of the list to used.
+// askSums appends to used, for each claim of the list, the sum of the claims on its ceiling and scope that are
+// counted after its Since.
 func askSums(tenant string, list []shared.Claim, used *[]int64) query {
 	ceilings, scopes, since := make([]string, len(list)), make([]string, len(list)), make([]int64, len(list))
 	for i, c := range list {

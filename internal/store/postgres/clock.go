@@ -13,9 +13,9 @@ import (
 
 const (
 	readClock = `SELECT clock_timestamp()`
-	// clock is the current time within a query: the transaction's reading, or the reading that
-	// it takes in the same round trip before the query. So the query and the transaction agree
-	// on what has expired. Its two arguments are the results of nowIfKnown.
+	// clock is the current time within a query: the transaction's clock reading, if there is one. Otherwise the
+	// query reads the clock itself, just after the transaction does so in the same round trip. Its two arguments
+	// are the results of nowIfKnown.
 	clock = `(SELECT coalesce(?::bigint, greatest(?::bigint, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)))`
 	// lastLeaf is the leaf that was stored last.
 	lastLeaf = `SELECT body FROM audit_leaf ORDER BY seq DESC LIMIT 1`
@@ -73,8 +73,8 @@ func (s *Store) advanceClock(clock int64) time.Time {
 	}
 }
 
-// lastReading is the clock of a transaction that failed before it could read one. It prefers
-// the last database reading, since other processes do not go by the clock of this one.
+// lastReading is the time of a transaction that failed before it read the clock: the last reading of the
+// database's clock, if there is one, because other processes do not use this machine's clock.
 func (s *Store) lastReading() time.Time {
 	if high := s.high.Load(); high > 0 {
 		return time.UnixMicro(high).UTC()
@@ -87,8 +87,8 @@ func (s *Store) lastReading() time.Time {
 // retries, leases and expiries do not end.
 const maxSilentLag = 10 * time.Second
 
-// ClockBehind returns how far the server's clock was behind an earlier reading when it was last
-// read; 0 below ten seconds, a lag that nobody notices.
+// ClockBehind returns how far the server's clock was behind an earlier reading when it was last read; 0 if that
+// is less than maxSilentLag.
 func (s *Store) ClockBehind() time.Duration { return time.Duration(s.lag.Load()) }
 
 // noteLag records the lag, and logs it at most once a minute.

@@ -43,10 +43,10 @@ func TestClockFallsBack(t *testing.T) {
 	}
 	to(0)
 	if said.Len() > 0 {
-		t.Errorf("it said while its clock was right: %s", &said)
+		t.Errorf("it logged something while its clock was right: %s", &said)
 	}
 	if after := now(s); after.Before(leaf.At) || after.Before(before) {
-		t.Errorf("it is %s, after it was %s", after, before)
+		t.Errorf("the time is %s, after it was %s", after, before)
 	}
 	if behind := s.ClockBehind(); behind < 4*time.Hour || behind > 5*time.Hour {
 		t.Errorf("the clock is said to be behind by %s", behind)
@@ -56,7 +56,7 @@ func TestClockFallsBack(t *testing.T) {
 	}
 	other := openTest(t, Config{URL: dsn})
 	if began := now(other); began.Before(leaf.At) {
-		t.Errorf("who starts begins at %s, before what was stored at %s", began, leaf.At)
+		t.Errorf("a new process begins at %s, before a leaf that was stored at %s", began, leaf.At)
 	}
 	defer func() {
 		to(6 * time.Hour)
@@ -65,7 +65,7 @@ func TestClockFallsBack(t *testing.T) {
 			t.Errorf("once it has caught up, the clock is said to be behind by %s", behind)
 		}
 	}()
-	for who, s := range map[string]*Store{"who runs": s, "who starts": other} {
+	for who, s := range map[string]*Store{"the running process": s, "the new process": other} {
 		for status, want := range map[gatehouse.Status]int{gatehouse.StatusPending: 0, gatehouse.StatusExpired: 1} {
 			for _, sort := range []gatehouse.Sort{"", gatehouse.SortUrgency} {
 				if sort != "" && status != gatehouse.StatusPending {
@@ -95,7 +95,7 @@ func TestClockOfTheProcess(t *testing.T) {
 		return now, err
 	}
 	if now, err := at(t.Context()); err != nil || !now.Equal(long) {
-		t.Fatalf("it is %s (%v)", now, err)
+		t.Fatalf("the time is %s (%v)", now, err)
 	}
 	for range 3 {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// atOnce runs calls as Updates with n companions.
+// atOnce runs the calls concurrently, with a context that announces n companions in all, and returns their errors.
 func atOnce(n int, calls ...func(context.Context) error) []error {
 	errs := make([]error, len(calls))
 	var wg sync.WaitGroup
@@ -22,11 +22,12 @@ func atOnce(n int, calls ...func(context.Context) error) []error {
 	return errs
 }
 
-func leaving(s *Store, key string) func(context.Context) error {
-	return func(ctx context.Context) error { return leave(ctx, s, key, nil)() }
+// storing returns a call that stores a leaf with this key.
+func storing(s *Store, key string) func(context.Context) error {
+	return func(ctx context.Context) error { return addLeaf(ctx, s, key, nil)() }
 }
 
-// TestCompanionsAreOneGroup: companions form one group, even if nobody else is under way.
+// TestCompanionsAreOneGroup: companions form one group, even if no other Update is under way.
 func TestCompanionsAreOneGroup(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter
@@ -35,7 +36,7 @@ func TestCompanionsAreOneGroup(t *testing.T) {
 	var want []string
 	for i := range 8 {
 		want = append(want, fmt.Sprint("w", i))
-		calls = append(calls, leaving(s, want[i]))
+		calls = append(calls, storing(s, want[i]))
 	}
 	n := counter.count(t, "companions", func() {
 		for _, err := range atOnce(len(calls), calls...) {
@@ -47,33 +48,33 @@ func TestCompanionsAreOneGroup(t *testing.T) {
 	if n != 2 {
 		t.Errorf("%d round trips, want 2", n)
 	}
-	wantLeft(t, s, want...)
+	wantLeaves(t, s, want...)
 }
 
-// TestCompanionsWaitBriefly: a companion that does not come delays the others for companionWait only, and one that gives
-// up while it waits is not stored.
+// TestCompanionsWaitBriefly: a companion that does not come delays the others for companionWait only.
 func TestCompanionsWaitBriefly(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	for _, err := range atOnce(4, leaving(s, "a"), leaving(s, "b")) {
+	for _, err := range atOnce(4, storing(s, "a"), storing(s, "b")) {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	wantLeft(t, s, "a", "b")
-	if err := atOnce(2, leaving(s, "late"))[0]; err != nil {
+	wantLeaves(t, s, "a", "b")
+	if err := atOnce(2, storing(s, "late"))[0]; err != nil {
 		t.Error(err)
 	}
-	wantLeft(t, s, "a", "b", "late")
+	wantLeaves(t, s, "a", "b", "late")
 }
 
-// TestOthersEndTheWait: an Update without companions starts at once, and takes along the companions that wait.
+// TestOthersEndTheWait: an Update without companions starts at once, and waiting companions join its group. The leaf
+// of a companion whose context was canceled meanwhile is not stored.
 func TestOthersEndTheWait(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{companionWait: time.Hour})
 	ctx, cancel := context.WithCancel(gatehouse.WithCompanions(context.Background(), 3))
 	gone, stays := make(chan error, 1), make(chan error, 1)
-	go func() { gone <- leaving(s, "gone")(ctx) }()
+	go func() { gone <- storing(s, "gone")(ctx) }()
 	waitFor := func(n int) {
 		t.Helper()
 		waiting := -1
@@ -87,18 +88,18 @@ func TestOthersEndTheWait(t *testing.T) {
 		}
 	}
 	waitFor(1)
-	go func() { stays <- leaving(s, "stays")(gatehouse.WithCompanions(context.Background(), 3)) }()
+	go func() { stays <- storing(s, "stays")(gatehouse.WithCompanions(context.Background(), 3)) }()
 	waitFor(2)
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	waitFor(1)
-	if err := leaving(s, "alone")(context.Background()); err != nil {
+	if err := storing(s, "alone")(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if err := <-stays; err != nil {
 		t.Error(err)
 	}
-	wantLeft(t, s, "alone", "stays")
+	wantLeaves(t, s, "alone", "stays")
 }

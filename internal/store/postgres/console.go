@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ActionFacts reads the narrow rows of actions, newest first.
+// ActionFacts reads actions without their proposals, newest first.
 func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) error {
 	enough := false
 	var where condition

@@ -33,7 +33,7 @@ func awaitQueued(s *Store, n int) {
 func taking(s *Store, ids []string) (calls []func() error) {
 	for i, id := range ids {
 		calls = append(calls, func() error {
-			awaitQueued(s, i) // after those before it
+			awaitQueued(s, i) // the calls before this one are queued first
 			return s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 				tx.Now()
 				err := tx.MoveAction(gatehouse.ActionMove{
@@ -69,7 +69,7 @@ func against(t *testing.T, stores [2]*Store, ids []string) {
 			t.Errorf("action %s: %v and %v, want one success and one conflict", id, a, b)
 		}
 	}
-	wantLeft(t, stores[0], ids...)
+	wantLeaves(t, stores[0], ids...)
 }
 
 // journaled is a log destination for concurrent writers.
@@ -117,7 +117,7 @@ END $$`)
 	}
 }
 
-// TestGroupsAgainstEachOther does the same under load, with the order left to the server.
+// TestGroupsAgainstEachOther is TestGroupsDeadlock under load, with the order left to the server.
 func TestGroupsAgainstEachOther(t *testing.T) {
 	t.Parallel()
 	url := database(t)

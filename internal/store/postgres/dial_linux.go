@@ -9,7 +9,7 @@ import (
 )
 
 // setUserTimeout bounds how long the kernel retransmits unacknowledged data (RFC 5482).
-// Keep-alive probes are sent only when no data is unacknowledged.
+// Keep-alive probes do not bound that: the kernel sends them only when all data is acknowledged.
 func setUserTimeout(network, _ string, c syscall.RawConn) error {
 	if !strings.HasPrefix(network, "tcp") {
 		return nil

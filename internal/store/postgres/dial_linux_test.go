@@ -15,7 +15,7 @@ func TestHostsThatVanish(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	for name, config := range map[string]*pgx.ConnConfig{"the pool": s.pool.Config().ConnConfig,
-		"who looks a COMMIT up": s.conn} {
+		"the lookup of a COMMIT": s.conn} {
 		c, err := config.DialFunc(t.Context(), "tcp", listener(t, "tcp", "127.0.0.1:0"))
 		if err != nil {
 			t.Fatal(err)

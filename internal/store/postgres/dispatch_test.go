@@ -150,7 +150,7 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		t.Fatalf("%d pushes have not settled", n)
 	}
 	if passed.Load() > 0 {
-		t.Errorf("a tenant had more in flight than it may, %d times", passed.Load())
+		t.Errorf("a tenant had more pushes in flight than its bound, %d times", passed.Load())
 	}
 	for tenant, bound := range target.bound {
 		if target.most[tenant] != bound {
@@ -167,8 +167,8 @@ func TestReplicasKeepTheBound(t *testing.T) {
 	}
 }
 
-// TestConnectorKeepsItsLimit: pushes that stand in line for a place are called up one after another,
-// in time.
+// TestConnectorKeepsItsLimit: pushes that wait for a place at a connector are called one after another, in
+// time.
 func TestConnectorKeepsItsLimit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: database(t)})

@@ -103,7 +103,7 @@
 // remembers the highest timeline of each cluster. It refuses a server that accepts writes on a lower
 // timeline, because a newer primary has replaced that server. The rules:
 //
-//   - The store asks for the timeline when it makes a connection, before anything else. If
+//   - The store reads the timeline when it makes a connection, before anything else. If
 //     it refuses the server, it tries the next host of the address. When no host is left,
 //     the error is ErrBusy.
 //   - The store never looks for a COMMIT on an old primary: a commit that is absent there may
@@ -127,7 +127,7 @@
 //
 // # Tenants
 //
-// Every statement names its tenant. In addition, every table has a row security policy that
+// Every statement about one tenant names it. In addition, every table has a row security policy that
 // shows and accepts only rows of the tenant in the setting [TenantSetting]. A transaction sets its
 // tenant before its first statement; a group or a batch sets the tenants of all its members. The
 // policies apply to the owner of the tables, but not to a superuser or a role with BYPASSRLS. Open,
@@ -143,9 +143,9 @@
 // # Time
 //
 // Now is the database's clock. The first call of Now reads the clock, after all locks taken so far.
-// A reading is never before an earlier reading of this process, nor before the latest time that the
-// database contained when the process started. If the server's clock falls back, each process repeats its last
-// reading until the clock has caught up, so the readings of two processes may differ by that much.
+// A reading is never before an earlier reading of this process, nor before the time of the last audit leaf that was
+// stored when the process started. If the server's clock falls back, each process repeats its last reading until
+// the clock has caught up, so the readings of two processes may differ by that much.
 //
 // Every find and list shows a pending action as expired once its approval has expired, even if the
 // sweeper has not stored that yet. Only LockAction returns the stored status.

@@ -13,7 +13,7 @@ func TestFullCeilings(t *testing.T) {
 		var f fullCeilings
 		full := query{rows: []any{ceilingLock{1}, ceilingLock{2}}}
 		if f.any(full) {
-			t.Error("a ceiling is full that refused nothing")
+			t.Error("a ceiling that refused nothing counts as full")
 		}
 		f.add(2)
 		if !f.any(full) {

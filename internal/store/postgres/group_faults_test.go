@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestGroupCommitLost loses a group's COMMIT in each way: each member is stored
+// TestGroupCommitLost loses a group's COMMIT in three ways: each member is stored
 // exactly once.
 func TestGroupCommitLost(t *testing.T) {
 	t.Parallel()
@@ -34,8 +34,8 @@ func TestGroupCommitLost(t *testing.T) {
 					}
 					return nil
 				}
-				for _, err := range together(t, s, leave(ctx, s, prefix+"1", inside), leave(ctx, s, prefix+"2", inside),
-					leave(ctx, s, prefix+"3", inside)) {
+				for _, err := range together(t, s, addLeaf(ctx, s, prefix+"1", inside), addLeaf(ctx, s, prefix+"2", inside),
+					addLeaf(ctx, s, prefix+"3", inside)) {
 					if err != nil {
 						t.Error(err)
 					}
@@ -46,12 +46,12 @@ func TestGroupCommitLost(t *testing.T) {
 			if want := map[bool]int64{true: 3, false: 6}[lose == loseAnswer]; runs.Load() != want {
 				t.Errorf("the closures ran %d times, want %d", runs.Load(), want)
 			}
-			wantLeft(t, s, "a1", "a2", "a3", "b1", "b2", "b3")
+			wantLeaves(t, s, "a1", "a2", "a3", "b1", "b2", "b3")
 		})
 	}
 }
 
-// TestGroupCommitNeverKnown stops the server permanently after a group's COMMIT was sent: no
+// TestGroupCommitNeverKnown loses the answer to a group's COMMIT, and every connection after that: no
 // member's error allows a retry.
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
@@ -64,12 +64,12 @@ func TestGroupCommitNeverKnown(t *testing.T) {
 		p.gone.Store(true)
 		return nil
 	}
-	for _, err := range together(t, s, leave(ctx, s, "a1", nil), leave(ctx, s, "a2", nil)) {
+	for _, err := range together(t, s, addLeaf(ctx, s, "a1", nil), addLeaf(ctx, s, "a2", nil)) {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, err := range together(t, s, leave(ctx, s, "b1", inside), leave(ctx, s, "b2", inside)) {
+	for i, err := range together(t, s, addLeaf(ctx, s, "b1", inside), addLeaf(ctx, s, "b2", inside)) {
 		if err == nil || errors.Is(err, gatehouse.ErrBusy) {
 			t.Errorf("member %d: error %v: it must not invite to try again", i, err)
 		}
@@ -89,10 +89,10 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
 		})
 		return nil
 	}
-	for _, err := range together(t, s, leave(ctx, s, "a", kill), leave(ctx, s, "b", kill), leave(ctx, s, "c", nil)) {
+	for _, err := range together(t, s, addLeaf(ctx, s, "a", kill), addLeaf(ctx, s, "b", kill), addLeaf(ctx, s, "c", nil)) {
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	wantLeft(t, s, "a", "b", "c")
+	wantLeaves(t, s, "a", "b", "c")
 }

@@ -37,8 +37,8 @@ func TestGroupMemberGoneFirst(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	gone := make(chan error, 1)
-	ended := gathered(t, s, leave(context.Background(), s, "a", nil), func() error {
-		err := leave(ctx, s, "gone", nil)()
+	ended := gathered(t, s, addLeaf(context.Background(), s, "a", nil), func() error {
+		err := addLeaf(ctx, s, "gone", nil)()
 		gone <- err
 		return err
 	})
@@ -56,7 +56,7 @@ func TestGroupMemberGoneFirst(t *testing.T) {
 		t.Error(errs[0])
 	}
 	lone.Wait()
-	wantLeft(t, s, "a")
+	wantLeaves(t, s, "a")
 }
 
 // TestGroupWaitsNotLong: the write of a member may have to wait for another transaction, such
@@ -99,7 +99,7 @@ func TestGroupWaitsNotLong(t *testing.T) {
 			return tx.InsertIdempotency(answer)
 		})
 	}, func() error {
-		err := leave(ctx, s, "other", nil)()
+		err := addLeaf(ctx, s, "other", nil)()
 		other <- err
 		return err
 	})
@@ -109,7 +109,7 @@ func TestGroupWaitsNotLong(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(7 * time.Second): // a single Update waits for ten
-		t.Error("the group waits for what one of its members does")
+		t.Error("the group waits for the transaction that one of its members waits for")
 	}
 	if err := cut.Rollback(ctx); err != nil {
 		t.Error(err)
@@ -128,7 +128,7 @@ func TestGroupOutcomeIsAwaited(t *testing.T) {
 	ctx := context.Background()
 	s := openTest(t, Config{MaxConns: 2}) // one of them for Updates
 	beside := openTest(t, Config{URL: s.config.URL})
-	if err := leave(ctx, s, "a", nil)(); err != nil {
+	if err := addLeaf(ctx, s, "a", nil)(); err != nil {
 		t.Fatal(err)
 	}
 	c, err := pgx.Connect(ctx, pgtest.Superuser(s.config.URL))
@@ -145,14 +145,14 @@ func TestGroupOutcomeIsAwaited(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(ctx)
 	defer cancel()
-	ended := gathered(t, s, leave(gone, s, "gone", nil), leave(ctx, s, "b", nil))
+	ended := gathered(t, s, addLeaf(gone, s, "gone", nil), addLeaf(ctx, s, "b", nil))
 	waitForLock(t, beside)
 	cancel()
 	if err := marks.Rollback(ctx); err != nil {
 		t.Error(err)
 	}
 	errs := ended()
-	stored := slices.Contains(left(t, s), "gone")
+	stored := slices.Contains(leavesOf(t, s), "gone")
 	// It is not stored if the group has waited too long.
 	if errs[1] != nil || stored != (errs[0] == nil) || !stored && !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("stored is %v, errors %v", stored, errs)
@@ -169,7 +169,7 @@ func TestGroupWithoutGoneMember(t *testing.T) {
 	told := make(chan struct{})
 	errs := together(t, s, func() error {
 		defer close(told)
-		return leave(ctx, s, "gone", nil)()
+		return addLeaf(ctx, s, "gone", nil)()
 	}, func() error {
 		return s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
 			if err := openNew(x, "b"); err != nil {
@@ -187,7 +187,7 @@ func TestGroupWithoutGoneMember(t *testing.T) {
 			return x.AppendLeaf(&gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "t", Subject: "b", Actor: "a"})
 		})
 	})
-	stored := slices.Contains(left(t, s), "gone")
+	stored := slices.Contains(leavesOf(t, s), "gone")
 	// It is stored if the group had finished waiting.
 	if errs[1] != nil || stored != (errs[0] == nil) || !stored && !errors.Is(errs[0], context.Canceled) {
 		t.Errorf("stored is %v, errors %v", stored, errs)
@@ -215,7 +215,7 @@ func TestSlotsAreReturnedOnce(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("who waits keeps the others waiting")
+			t.Fatal("an Update that waits keeps its slot")
 		}
 	}
 	pass()
@@ -259,6 +259,6 @@ func TestGroupsTakeKeysInOneOrder(t *testing.T) {
 		m.group.memberEnded(m, nil)
 	}
 	if got := want[0].group.members; !slices.Equal(got, want) {
-		t.Errorf("they go in another order")
+		t.Errorf("the members are in another order")
 	}
 }

@@ -38,7 +38,7 @@ func gathered(t testing.TB, s *Store, calls ...func() error) (ended func() []err
 		waiting = len(l.waiting)
 		l.mu.Unlock()
 		if time.Now().After(end) {
-			t.Errorf("%d of %d wait in the line", waiting, len(calls))
+			t.Errorf("%d of %d wait in the queue", waiting, len(calls))
 			break
 		}
 	}
@@ -60,8 +60,8 @@ func openNew(tx gatehouse.Tx, key string) error {
 	return err
 }
 
-// leave is an Update that stores a leaf exactly once per key, and runs inside before that.
-func leave(ctx context.Context, s *Store, key string, inside func(run int) error) func() error {
+// addLeaf is an Update that stores a leaf exactly once per key, and runs inside before that.
+func addLeaf(ctx context.Context, s *Store, key string, inside func(run int) error) func() error {
 	return func() error {
 		run := 0
 		return s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
@@ -79,8 +79,8 @@ func leave(ctx context.Context, s *Store, key string, inside func(run int) error
 	}
 }
 
-// left are the subjects of the leaves, sorted.
-func left(t testing.TB, s *Store) (subjects []string) {
+// leavesOf returns the subjects of the stored leaves, sorted.
+func leavesOf(t testing.TB, s *Store) (subjects []string) {
 	t.Helper()
 	err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
 		list, err := q.UnnumberedLeaves(1000)
@@ -98,9 +98,9 @@ func left(t testing.TB, s *Store) (subjects []string) {
 	return subjects
 }
 
-func wantLeft(t testing.TB, s *Store, want ...string) {
+func wantLeaves(t testing.TB, s *Store, want ...string) {
 	t.Helper()
-	if got := left(t, s); !slices.Equal(got, want) {
+	if got := leavesOf(t, s); !slices.Equal(got, want) {
 		t.Errorf("stored are %v, want %v", got, want)
 	}
 }
@@ -196,8 +196,8 @@ func TestGroupOfOneAction(t *testing.T) {
 	}
 }
 
-// TestGroupOfFailures: a member that fails, by an error of its closure, by a guard, by a panic,
-// or by a second read, fails alone.
+// TestGroupOfFailures: a member that fails, by an error of its closure, by a guard, or by a panic, fails alone.
+// Members with a second read or an unusual write succeed.
 func TestGroupOfFailures(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -237,14 +237,14 @@ func TestGroupOfFailures(t *testing.T) {
 		})
 	}
 	errs := together(t, s,
-		leave(ctx, s, "a", nil),
-		leave(ctx, s, "own", func(int) error { return own }),
+		addLeaf(ctx, s, "a", nil),
+		addLeaf(ctx, s, "own", func(int) error { return own }),
 		missing, curious,
-		leave(ctx, s, "panic", func(int) error { panic("at the gate") }),
-		leave(ctx, s, "b", nil), unusual,
+		addLeaf(ctx, s, "panic", func(int) error { panic("at the gate") }),
+		addLeaf(ctx, s, "b", nil), unusual,
 	)
 	if errs[0] != nil || errs[3] != nil || errs[5] != nil || errs[6] != nil {
-		t.Errorf("innocents failed: %v", errs)
+		t.Errorf("good members failed: %v", errs)
 	}
 	if errs[1] != own { //nolint:errorlint // it is returned unwrapped
 		t.Errorf("error %v, want the closure's own", errs[1])
@@ -255,7 +255,7 @@ func TestGroupOfFailures(t *testing.T) {
 	if errs[4] == nil || !strings.Contains(errs[4].Error(), "at the gate") {
 		t.Errorf("error %v, want the panic", errs[4])
 	}
-	wantLeft(t, s, "a", "b", "curious")
+	wantLeaves(t, s, "a", "b", "curious")
 }
 
 // TestWriteFirstRunsAlone: an Update that writes before its first read joins no group, because a
@@ -270,7 +270,7 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 	l.mu.Unlock()
 	const early, late = "early", "late"
 	ended := make(chan error, 2)
-	go func() { ended <- leave(ctx, s, late, nil)() }()
+	go func() { ended <- addLeaf(ctx, s, late, nil)() }()
 	waiting := func(n int) bool { l.mu.Lock(); defer l.mu.Unlock(); return len(l.waiting) == n }
 	for end := time.Now().Add(20 * time.Second); !waiting(1) && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 	}
@@ -298,7 +298,7 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	wantLeft(t, s, early, late)
+	wantLeaves(t, s, early, late)
 }
 
 // TestGroupMemberGone: a member whose caller gives up before COMMIT gets the context's error and
@@ -310,15 +310,15 @@ func TestGroupMemberGone(t *testing.T) {
 	others := make(chan struct{})
 	var slow atomic.Int64
 	errs := together(t, s,
-		leave(ctx, s, "gone", func(int) error { cancel(); return nil }),
-		leave(context.Background(), s, "slow", func(run int) error {
+		addLeaf(ctx, s, "gone", func(int) error { cancel(); return nil }),
+		addLeaf(context.Background(), s, "slow", func(run int) error {
 			slow.Store(int64(run))
 			<-others // it can wait for the others, since they do not wait for it
 			return nil
 		}),
 		func() error {
 			defer close(others)
-			return leave(context.Background(), s, "a", nil)()
+			return addLeaf(context.Background(), s, "a", nil)()
 		},
 	)
 	if !errors.Is(errs[0], context.Canceled) || errs[1] != nil || errs[2] != nil {
@@ -327,7 +327,7 @@ func TestGroupMemberGone(t *testing.T) {
 	if slow.Load() != 2 {
 		t.Errorf("the slow one ran %d times, want twice", slow.Load())
 	}
-	wantLeft(t, s, "a", "slow")
+	wantLeaves(t, s, "a", "slow")
 	// A member that gives up leaves the queue.
 	l := &s.groupQueue
 	l.mu.Lock()
@@ -335,7 +335,7 @@ func TestGroupMemberGone(t *testing.T) {
 	l.mu.Unlock()
 	short, stop := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer stop()
-	if err := leave(short, s, "short", nil)(); !errors.Is(err, context.DeadlineExceeded) {
+	if err := addLeaf(short, s, "short", nil)(); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	for range maxGroups {
@@ -344,7 +344,7 @@ func TestGroupMemberGone(t *testing.T) {
 	if l.running != 0 || len(l.waiting) != 0 {
 		t.Errorf("%d are under way and %d wait", l.running, len(l.waiting))
 	}
-	wantLeft(t, s, "a", "slow")
+	wantLeaves(t, s, "a", "slow")
 }
 
 // TestGroupWaitsForNoLock: a member that wants a row that somebody else has locked waits alone.

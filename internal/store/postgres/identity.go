@@ -33,7 +33,7 @@ func (t *readTx) FindPrincipal(idOrName string) (p *gatehouse.Principal, err err
 	return n.principal, err
 }
 
-// named collects the rows of findNamed: an id precedes a name.
+// named collects the rows of findNamed: a match by id wins over a match by name.
 type named struct {
 	principal *gatehouse.Principal
 	byID      bool
@@ -128,13 +128,13 @@ func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }
 
-// answerRow is an answer, and the time from which on an earlier one is kept.
+// answerRow is an answer to store. An earlier answer from after WindowStart is kept.
 type answerRow struct {
 	gatehouse.IdempotencyRecord
 	WindowStart time.Time
 }
 
-// insertAnswers stores answers, each in place of one from before the window.
+// insertAnswers stores answers, each in place of an earlier answer from before the window.
 var insertAnswers = writes[answerRow](rankAnswer, "", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS principal_id, ($3::text[])[n] AS route, ($4::text[])[n] AS key,

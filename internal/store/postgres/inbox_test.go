@@ -18,15 +18,15 @@ import (
 // inboxRows is the number of pending actions in each inbox below.
 const inboxRows = 4000
 
-// inboxes are tenants whose actions all have the same risk. minutes is the due time of the i-th
-// action by age. The rest bounds the blocks that a page may read: of the two indexes, and of
-// the table, which may cost one block per row.
+// inboxes are tenants whose actions all have the same risk. minutes is an SQL expression: the time until action number
+// i expires. due, inbox and table are the most blocks that a page may read of the indexes action_due and action_inbox
+// and of the table action.
 var inboxes = []struct {
 	tenant, minutes string
 	due, inbox      int64
 	table           int64
-	// known is the least number of pages that do not look by expiry, because the page before
-	// began their cell or marked it as large.
+	// known is the least number of pages that must not read action_due, because the page before lies in the same
+	// cell (see urgency.go), or its cursor marks the cell as large.
 	known int
 }{
 	// The earlier cells are empty.
@@ -41,7 +41,7 @@ var inboxes = []struct {
 	{tenant: "late", minutes: `CASE WHEN i > 1500 THEN 30 ELSE 6000 END`, due: 60, inbox: 60, table: 300, known: 45},
 }
 
-// fillInboxes stores ended actions and the inboxes.
+// fillInboxes stores the tenants, with 1000 ended actions each, if ended, and their pending actions, if pending.
 func fillInboxes(t *testing.T, s *Store, ended, pending bool) {
 	t.Helper()
 	const (
@@ -74,9 +74,9 @@ WHERE status = 'pending'`
 	}
 }
 
-// TestInboxReadsItsPage reads inboxes of several shapes while the server's statistics are
-// missing, outdated or good: every page uses the two indexes meant for it, and its cost depends
-// on its size, not on the number of waiting actions.
+// TestInboxReadsItsPage reads inboxes of several shapes while the server's statistics are missing, outdated or good. No
+// page reads other indexes of these tables than the intended ones, or more blocks than its limit, which is far below
+// the number of pending actions.
 func TestInboxReadsItsPage(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, s *Store){
@@ -84,7 +84,7 @@ func TestInboxReadsItsPage(t *testing.T) {
 		"analyzed when nothing was pending": func(t *testing.T, s *Store) {
 			fillInboxes(t, s, true, false)
 			statement(t, s.config.URL, `VACUUM ANALYZE`)
-			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, unbounded) // prepares the plan
+			walkInbox(t, s, inboxes[0].tenant, gatehouse.ActionFilter{}, unbounded) // the plan is cached now
 			fillInboxes(t, s, false, true)
 		},
 		"analyzed": func(t *testing.T, s *Store) {
@@ -119,10 +119,10 @@ func TestInboxReadsItsPage(t *testing.T) {
 					return nil
 				})
 				if known < in.known {
-					t.Errorf("%s: %d pages knew what their cell holds, want %d", in.tenant, known, in.known)
+					t.Errorf("%s: %d pages did not read action_due, want at least %d", in.tenant, known, in.known)
 				}
 				if want := inOrder(t, s, in.tenant, "true"); !slices.Equal(got, want) {
-					t.Errorf("%s: %d actions, want %d, or another order", in.tenant, len(got), len(want))
+					t.Errorf("%s: the %d listed actions are not the %d wanted ones in their order", in.tenant, len(got), len(want))
 				}
 				for where, f := range map[string]gatehouse.ActionFilter{
 					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2},
@@ -131,7 +131,8 @@ func TestInboxReadsItsPage(t *testing.T) {
 				} {
 					got, want := walkInbox(t, s, in.tenant, f, unbounded), inOrder(t, s, in.tenant, where)
 					if !slices.Equal(got, want) {
-						t.Errorf("%s, %s: %d actions, want %d, or another order", in.tenant, where, len(got), len(want))
+						t.Errorf("%s, %s: the %d listed actions are not the %d wanted ones in their order", in.tenant, where,
+							len(got), len(want))
 					}
 				}
 			}
@@ -142,9 +143,9 @@ func TestInboxReadsItsPage(t *testing.T) {
 // unbounded sets no bound.
 func unbounded(map[string]int64) error { return nil }
 
-// walkInbox lists all pages by urgency and bounds the blocks of the action table and its
-// indexes that each page reads. It reads a page that exceeds the bound again: planning examines
-// all indexes, and a session on a busy server may have to plan again.
+// walkInbox lists all pages by urgency, and passes to bound how many blocks each page read of the tables of actions and
+// their indexes. If bound fails, it reads the page again, at most twice: planning examines all indexes, and a session
+// on a busy server may have to plan again.
 func walkInbox(
 	t *testing.T, s *Store, tenant string, f gatehouse.ActionFilter, bound func(read map[string]int64) error,
 ) (ids []string) {
@@ -187,7 +188,7 @@ WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN
 			}
 			f.Cursor, done = page.NextCursor, page.NextCursor == ""
 			if len(ids) > inboxRows {
-				return errors.New("the walk goes round")
+				return errors.New("the pages list more actions than there are")
 			}
 			return nil
 		})
@@ -198,7 +199,7 @@ WHERE oid IN (SELECT oid FROM t) OR oid IN (SELECT indexrelid FROM pg_index JOIN
 	return ids
 }
 
-// inOrder is the order that the contract demands.
+// inOrder returns the ids in the order that the contract demands.
 func inOrder(t *testing.T, s *Store, tenant, where string) []string {
 	t.Helper()
 	ctx := context.Background()
@@ -221,8 +222,8 @@ ORDER BY CASE WHEN hours <= 1 THEN 0 WHEN hours <= 4 THEN 1 WHEN hours <= 24 THE
 	return ids
 }
 
-// TestPagesNameTheirIndexes: without statistics the plan of a page is the same, its positions
-// come from the intended indexes, and the rows of each position are found by seq.
+// TestPagesNameTheirIndexes: without statistics, the positions of a page come from the intended indexes, each action is
+// read by its ctid, and its other rows by the action's seq.
 func TestPagesNameTheirIndexes(t *testing.T) {
 	t.Parallel()
 	var page string
@@ -239,14 +240,14 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 		`Index Scan using approval_pkey on approval by (seq = action.seq)`,
 		`Index Scan using vote_pkey on vote v by (seq = approval.seq)`,
 	}
-	sent := []string{
+	pushes := []string{
 		`Index Scan using push_action_seq_key on push by (action_seq = action.seq)`,
 		`Index Scan Backward using receipt_action on receipt l by (action_seq = push.action_seq)`,
 	}
 	for name, c := range map[string]struct {
 		filter gatehouse.ActionFilter
 		places []string
-		sent   bool
+		pushes bool // the page also reads pushes and receipts
 	}{
 		"by urgency": {gatehouse.ActionFilter{Sort: gatehouse.SortUrgency}, []string{
 			`Index Scan using action_due on action action_1 by ((tenant = $1) AND (ROW(risk, expires_at) > ROW(`,
@@ -270,8 +271,8 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 		}
 		got := plan(page)
 		want := slices.Concat(c.places, rows)
-		if c.sent {
-			want = append(want, sent...)
+		if c.pushes {
+			want = append(want, pushes...)
 		}
 		for _, want := range want {
 			if !slices.ContainsFunc(got, func(line string) bool { return strings.HasPrefix(line, want) }) {
@@ -281,7 +282,7 @@ func TestPagesNameTheirIndexes(t *testing.T) {
 		for _, line := range got {
 			if known := strings.HasPrefix(line, "Index Scan") || strings.HasPrefix(line, "Tid Scan") ||
 				slices.Contains(want, line) || strings.HasPrefix(line, "Sort Key"); !known {
-				t.Errorf("%s: %s in\n%s", name, line, strings.Join(got, "\n"))
+				t.Errorf("%s: the plan has the unexpected line %s in\n%s", name, line, strings.Join(got, "\n"))
 			}
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // ErrReadOnly says that a store opened by Inspect accepts no writes.
 var ErrReadOnly = errors.New("postgres: the database was opened for reading only")
 
-// Reader is a read-only store, for use beside serving processes. The server itself refuses its
-// writes, so it can also read a standby.
+// Reader is a read-only store, for use beside serving processes. The server itself refuses writes
+// on the connections of a Reader. A Reader can also read a standby.
 type Reader struct{ s *Store }
 
 var _ gatehouse.Store = (*Reader)(nil)
@@ -34,8 +34,8 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 }
 
 // onlyRead makes the server refuse the writes of a connection. As a startup parameter, the
-// setting would conflict with target_session_attrs=read-write, which rejects servers that
-// report it.
+// setting would conflict with target_session_attrs=read-write, which rejects read-only
+// sessions.
 func onlyRead(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, `SET default_transaction_read_only = on`)
 	return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// bomb is a policy whose rules take long to evaluate and match nothing.
+// bomb is the default policy with one more rule, which takes long to evaluate and matches nothing.
+// n is part of the rule's id, so that each n makes another version of the policy.
 func bomb(n int) string {
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 300), ",") + "]"
 	var b strings.Builder
@@ -27,8 +27,9 @@ func bomb(n int) string {
 	return strings.Replace(b.String(), "\nrules:", rules, 1)
 }
 
-// judging samples the goroutines until done is closed. seen counts those that evaluate a
-// policy, within those that do so inside a transaction of the store.
+// judging samples the goroutines until done is closed. It counts those that evaluate a policy as
+// seen, and calls meanwhile for each; meanwhile may be nil. Those of them that are inside a
+// transaction of the store also count as within.
 func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 	buf := make([]byte, 1<<20)
 	for {
@@ -53,10 +54,10 @@ func judging(done <-chan struct{}, meanwhile func()) (seen, within int) {
 	}
 }
 
-// TestJudgementHoldsNoConnection: a slow policy is evaluated outside of transactions on
-// decisions, at dispatch, and when it is explained. So one connection is enough for all other
-// calls.
+// TestJudgementHoldsNoConnection: for a decision, at dispatch and for an explanation, a slow policy
+// is evaluated outside of transactions, so that one connection is enough for all other calls.
 func TestJudgementHoldsNoConnection(t *testing.T) {
+	// Not parallel: judging also sees the evaluations of other tests.
 	s := openTest(t, Config{MaxConns: 1})
 	p := populate(t, s)
 	agent, ana := p.known(p.agent), p.known(p.ana)
@@ -67,7 +68,6 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 		}
 	}
 	a := p.propose(agent)
-	var others atomic.Int64
 	while := func(what string, fn func() error) {
 		t.Helper()
 		done, failed := make(chan struct{}), make(chan error, 1)
@@ -81,7 +81,6 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 			if _, err := p.gate.FindAction(ctx, a.ID); err != nil {
 				t.Errorf("%s: another request: %v", what, err)
 			}
-			others.Add(1)
 		})
 		if err := <-failed; err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -90,7 +89,7 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 			t.Errorf("%s: nothing was judged", what)
 		}
 		if within > 0 {
-			t.Errorf("%s: %d of %d looks found it judged within a transaction", what, within, seen)
+			t.Errorf("%s: in %d of %d samples, the policy was evaluated within a transaction", what, within, seen)
 		}
 	}
 	apply(1)
@@ -111,9 +110,6 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 		})
 		return err
 	})
-	if others.Load() == 0 {
-		t.Error("nobody else asked meanwhile")
-	}
 	if found, err := p.gate.FindAction(ana, a.ID); err != nil || found.Status != gatehouse.StatusApplied {
 		t.Errorf("the action is %v, %v", found, err)
 	}
@@ -121,7 +117,7 @@ func TestJudgementHoldsNoConnection(t *testing.T) {
 
 // TestJudgementEndsWithItsCaller: the evaluation for a decision ends when its caller has gone.
 func TestJudgementEndsWithItsCaller(t *testing.T) {
-	t.Parallel()
+	// Not parallel: judging also sees the evaluations of other tests.
 	p := populate(t, openTest(t, Config{MaxConns: 1}))
 	ana := p.known(p.ana)
 	a := p.propose(p.known(p.agent))

@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestLeafWithoutARow: a statement that leaves seq to the table's default cannot store a leaf,
-// since nobody would number it.
-func TestLeafWithoutARow(t *testing.T) {
+// TestLeafNeedsSeq: seq has no default, because the statement that stores a leaf must also store that the leaf waits
+// for its number.
+func TestLeafNeedsSeq(t *testing.T) {
 	t.Parallel()
 	c, err := pgx.Connect(t.Context(), pgtest.AllTenants(database(t)))
 	if err != nil {
@@ -23,6 +23,6 @@ func TestLeafWithoutARow(t *testing.T) {
 	_, err = c.Exec(t.Context(), `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', '', '{}')`)
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) || refused.ColumnName != "seq" {
-		t.Errorf("%v, want a refusal of a leaf without a row", err)
+		t.Errorf("%v, want a refusal of a leaf without seq", err)
 	}
 }

@@ -66,7 +66,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		return page, err
 	}
 	if f.ProposedBy != "" || f.Query != "" {
-		t.allowSecondRead() // the filter used the first question
+		t.allowSecondRead() // the filter used the first query
 	}
 	scan := &pageScan{
 		condition:  filter,
@@ -149,8 +149,8 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 	return c, text, nil
 }
 
-// newest scans an index by id, backwards. Expired actions are those that were swept and those
-// pending past their expiry: two scans, merged.
+// newest makes w scan an index by id, backwards. A list of expired actions merges two scans: of the actions that the
+// sweeper has expired, and of the pending ones past their expiry.
 func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
 	w.before = func(p, q pagePosition) bool { return p.id > q.id }
 	if after != "" {

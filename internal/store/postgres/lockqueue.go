@@ -79,7 +79,7 @@ type lockWaiter struct {
 	// it is nil if nobody was ahead.
 	ahead int
 	ready chan struct{}
-	// stuck says that the server refused it a lock.
+	// stuck says that the server refused the Update a lock.
 	stuck bool
 }
 
@@ -108,7 +108,7 @@ func (l *lockQueue) enter(k *lockWaiter, keys []lockKey, stuck bool) (waits bool
 	return k.ahead > 0
 }
 
-// leave leaves all queues, before or after its turn; k may be nil.
+// leave removes k from all queues, before or after its turn; k may be nil.
 func (l *lockQueue) leave(k *lockWaiter) {
 	if k == nil {
 		return
@@ -174,7 +174,7 @@ func (l *lockQueue) blocked(keys []lockKey) bool {
 	})
 }
 
-// runMode tells how the next run of an Update proceeds.
+// runMode is how the next run of an Update proceeds.
 type runMode struct {
 	// alone keeps the Update out of groups.
 	alone bool
@@ -248,8 +248,8 @@ func (t *tx) waitForKeys() error {
 	}
 }
 
-// waitInQueue waits for its turn or for a long-wait slot. Meanwhile the Update holds no other
-// slot.
+// waitInQueue waits until the Update is first in its queues, or has a long-wait slot. Meanwhile the Update holds
+// no other slot.
 func (t *tx) waitInQueue(ready <-chan struct{}, slots chan<- struct{}) (err error) {
 	s := t.s
 	if t.releaseGroupSlot != nil {

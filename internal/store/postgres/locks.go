@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// lockOne is one with a statement that locks the row.
+// lockOne is readTx.one for a statement that locks the row; scan reads the row.
 func lockOne[T any](t *tx, scan func(shared.Row) (*T, error), sql string, args ...any) (found *T, err error) {
 	err = t.lockAndRead([]query{ask(sql, func(r *row) error { found, err = scan(r); return err }, args...)})
 	if err == nil && found == nil {

@@ -49,8 +49,9 @@ func (t *tx) leaf(l *gatehouse.Leaf) (leafRow, error) {
 	return leafRow{l.Tenant, shared.LeafKey(l), shared.LeafBody(l)}, nil
 }
 
-// The batches of the entries from $2 on, at most $3 entries: from the batch that contains $2, or that follows
-// a gap. Under row security, only columns of earlier tables in the join can search an index.
+// The batches that hold $3 entries from number $2 on, also where a gap follows $2: from the last batch that begins at
+// $2 or before, to $3 numbers behind the start of the next batch. Under row security, the planner searches an index
+// only by columns of earlier tables in the join.
 const (
 	selectBatches = `SELECT b.number, b.position, b.hashes
 FROM (
@@ -209,7 +210,7 @@ const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY fir
 
 // UnnumberedLeaves lists the leaves that wait for the sequencer, by row. Rows of concurrent
 // transactions appear as these commit: a row that appears late gets a later number. If one
-// transaction waited for a lock of the other, their rows are in that order.
+// transaction waited for a lock of another, the rows of the other come first.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.leafScan)

@@ -83,7 +83,7 @@ current_setting('synchronous_commit'), current_setting('transaction_read_only')`
 	case err != nil:
 		return err
 	case version < minVersion:
-		return fmt.Errorf("the server is version %d; PostgreSQL 14 is the least", version/10000)
+		return fmt.Errorf("the server is PostgreSQL %d; Gatehouse needs version 14 or later", version/10000)
 	case encoding != "UTF8":
 		return fmt.Errorf("the database's encoding is %s; it must be UTF8", encoding)
 	case commit == "off":
@@ -152,7 +152,7 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS, log *slog.Logger) error 
 	return nil
 }
 
-// olderError refuses a database from before the first release.
+// olderError is the error for a database from before the first release.
 func olderError(version int) error {
 	return fmt.Errorf("the database is of version %d, written by a Gatehouse from before 0.1.0, "+
 		"which this program does not read: start with an empty database, "+

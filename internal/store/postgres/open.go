@@ -13,11 +13,11 @@ type opening struct {
 	// will lock or insert.
 	groups bool
 	keys   []lockKey
-	// likelyOpen says that the action that LockAction finds is probably open.
+	// likelyOpen says that the action is probably open, so LockAction tries lockOpen first.
 	likelyOpen bool
 }
 
-// lockVoters locks the people who approved an action against changes.
+// lockVoters locks the people who approved an action, so that they cannot change.
 var lockVoters = reads[idRow](`
 SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
   p.approver_since, p.groups
@@ -43,8 +43,8 @@ FROM (
 ) r
 CROSS JOIN LATERAL (SELECT * FROM principal WHERE tenant = r.tenant AND id = r.id FOR SHARE /* SKIP LOCKED */) p`)
 
-// findRights finds what the right to decide an action depends on, by its id or its approval's: the active
-// policy, its proposer, and the proposer's sponsor, whose id is in sponsor.
+// findRights finds what the right to decide an action depends on: the active policy, the action's proposer, and
+// the proposer's sponsor (column sponsor). It finds the action by its id or its approval's id.
 var findRights = reads[idRow](`
 SELECT r.n, (SELECT version FROM policy_active WHERE tenant = r.tenant),
   p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
@@ -113,7 +113,7 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 }
 
 // openCaller adds the reads of a caller. If the caller's key is cached and voters is not nil,
-// the caller is locked and added to them; locked is true then.
+// the caller is locked and added to voters; locked is true then.
 func (t *readTx) openCaller(
 	by *gatehouse.Caller, facts *gatehouse.CallerFacts, voters *[]*gatehouse.Principal,
 ) (locked bool) {
@@ -144,8 +144,8 @@ func (t *readTx) openCaller(
 	return locked
 }
 
-// dropOldAnswer drops an answer past its window. It reads the clock only if there is an answer:
-// the caller may be read before the wait for locks.
+// dropOldAnswer drops an answer past its window. It reads the clock only if there is an answer: the
+// transaction may wait for locks after this, and its clock must be read after the wait.
 func (t *readTx) dropOldAnswer(facts *gatehouse.CallerFacts) {
 	if a := facts.Answer; a != nil && !a.CreatedAt.After(t.windowStart()) {
 		facts.Answer = nil
@@ -164,7 +164,7 @@ func (t *readTx) openRights(id string, rights *gatehouse.Rights) {
 	}, idRow{t.tenant, id}))
 }
 
-// scanRights reads the active version and principals, of whom the last may be missing.
+// scanRights reads the active version, and then principals, up to the first that is missing.
 func scanRights(r *row, version *int, people ...**gatehouse.Principal) (err error) {
 	if r.Null() {
 		r.Skip(1)
@@ -327,9 +327,9 @@ WHERE tenant = $1 AND principal_id = $2 ORDER BY name`,
 			rowsOf(shared.Append(&o.Views, shared.ScanView)), t.tenant, id))
 	}
 	page, err := t.ListActions(f)
-	if len(t.opening.queries) > 0 && t.err == nil { // a page that needs no query
-		if not := t.read(); not != nil {
-			return nil, not
+	if len(t.opening.queries) > 0 && t.err == nil { // ListActions made no query
+		if readErr := t.read(); readErr != nil {
+			return nil, readErr
 		}
 	}
 	t.dropOldAnswer(&o.CallerFacts)

@@ -55,8 +55,7 @@ func TestDecisionsLookRowsUp(t *testing.T) {
 	}
 }
 
-// TestVotesComeWithTheSides: the votes of earlier days come with the locked action, by every
-// way of reading them, in order.
+// TestVotesComeWithTheSides: every way of locking an action reads its earlier votes, in order.
 func TestVotesComeWithTheSides(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -65,7 +65,7 @@ func TestPingOfAnotherVersion(t *testing.T) {
 	}
 	statement(t, s.config.URL, `DELETE FROM gatehouse_schema WHERE version > $1`, SchemaVersion())
 	if err := s.Ping(t.Context()); err != nil {
-		t.Errorf("put right: %v", err)
+		t.Errorf("after the version was restored: %v", err)
 	}
 	statement(t, s.config.URL, `DROP TABLE gatehouse_schema`)
 	if err := s.Ping(t.Context()); err == nil {
@@ -133,7 +133,7 @@ func TestNoRoom(t *testing.T) {
 	}
 	if err := explain(&pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "42601"}); errors.Is(err,
 		gatehouse.ErrBusy) {
-		t.Error("a mistake in a statement does not pass")
+		t.Error("a mistake in a statement counts as temporary")
 	}
 }
 
@@ -142,6 +142,16 @@ func TestNoRoom(t *testing.T) {
 func TestIdleConnectionsAreGivenBack(t *testing.T) {
 	t.Parallel()
 	if d := openTest(t, Config{}).pool.Config().MaxConnIdleTime; d > time.Minute {
+		t.Errorf("kept for %s", d)
+	}
+}
+
+// TestConnectionsEndBeforeTheirSessions: no connection lives until the row of its session is deleted.
+func TestConnectionsEndBeforeTheirSessions(t *testing.T) {
+	t.Parallel()
+	dsn := database(t)
+	s := openTest(t, Config{URL: dsn + "&pool_max_conn_lifetime=72h"})
+	if d := s.pool.Config().MaxConnLifetime; d > 24*time.Hour {
 		t.Errorf("kept for %s", d)
 	}
 }

@@ -61,7 +61,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
-	// People decided, which makes an entry of the corpus.
+	// Each approval that people decided makes a corpus entry.
 	w.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
 	shared.ReadBy(w.add, "seq", t.tenant, readBy)
 	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ErrShared is the error of Open, Inspect and Ping behind a pooler that gives each transaction
-// any server session. Prepared statements, settings and LISTEN belong to sessions, and a lost
-// COMMIT is looked up by session.
+// ErrShared is the error of Open, Inspect and Ping behind a pooler that can give each transaction a different
+// server session. Prepared statements, settings and LISTEN belong to sessions, and a lost COMMIT is looked up
+// by session.
 var ErrShared = errors.New("a pooler hands the server's sessions from one transaction to the next: " +
 	"connect to the server itself, or set pool_mode = session in PgBouncer")
 
@@ -53,7 +53,7 @@ func refuseShared(ctx context.Context, a *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		if first == other { // a third answer might take long
+		if first == other { // another query on a would wait for b's transaction
 			return ErrShared
 		}
 		again, err := of(a)

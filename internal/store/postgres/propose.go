@@ -58,8 +58,8 @@ type approvalRow struct {
 	About                   string
 }
 
-// insertActions takes the seq of each action from the sequence first: the rows of its approval and its
-// proposal have the same.
+// insertActions takes the seq of each action from the sequence first, because the rows of its approval and its
+// proposal have the same seq.
 var insertActions = writes[actionRow](rankAction, "ID", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS status, ($4::text[])[n] AS action_type,

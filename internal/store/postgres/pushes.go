@@ -23,13 +23,13 @@ func (t *readTx) CountAllDeadLetters() (int, error) {
 	return int(n), err
 }
 
-// effectRow is the effect of a change.
+// effectRow is the hash of a change's effect.
 type effectRow struct {
 	Tenant string
 	Effect gatehouse.Hash
 }
 
-// findDeadLetters finds the newest dead letters with an effect. The condition is that of deadLetters.
+// findDeadLetters finds the newest dead letter with each effect. The condition is that of deadLetters.
 var findDeadLetters = reads[effectRow](`
 SELECT r.n, h.action_id
 FROM (
@@ -127,7 +127,7 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 }
 
 // pushMarks are the first due time of the queued pushes, and the first lease end of the leased
-// ones, of all tenants. A transaction stores no due time and no lease end before its own start.
+// ones, of all tenants. No transaction stores a due time or lease end that is earlier than its own start.
 const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
   (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
@@ -211,8 +211,8 @@ SELECT t.tenant, (
   (SELECT count(*) FROM leased WHERE leased.tenant = t.tenant AND leased.lane = '')
 FROM t WHERE t.due_at <= $5 LIMIT $7`
 
-// DueTenants lists tenants with due pushes by name: those that follow the tenant after, then the
-// others.
+// DueTenants lists tenants with due pushes by name, round-robin: first those behind the tenant that the caller
+// passes as after, then those up to it.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	defer t.AllTenants()()
 	row := func(r *row) error {
@@ -255,7 +255,7 @@ func (t *readTx) pushes(sql string, args ...any) (list []*gatehouse.Push, err er
 	return list, err
 }
 
-// insertPushes puts approved actions into the outbox. It locks them.
+// insertPushes locks approved actions and puts them into the outbox.
 var insertPushes = writes[gatehouse.Push](rankPush, "ActionID", `
 WITH r AS (
   SELECT id, ($2::text[])[n] AS tenant, ($3::text[])[n] AS action_id, ($4::text[])[n] AS connector,

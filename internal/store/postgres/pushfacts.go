@@ -10,15 +10,14 @@ import (
 const pushFactColumns = `h.connector, h.status, h.error_code, h.last_error, h.target_says, h.created_at, h.not_before,
 	h.sent_at, h.applied_at, h.finished_at`
 
-// PushFacts reads the narrow rows of pushes: the recent ones by id, then the open ones
-// by status.
+// PushFacts reads the recent pushes by id, then the older open ones by status.
 func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.PushFact)) error {
 	var where condition
 	where.add("h.tenant = ?", t.tenant)
 	shared.ReadBy(where.add, "h.action_seq", t.tenant, readBy)
 	last := where.number(" ORDER BY h.id DESC LIMIT ?", gatehouse.MaxPushFacts)
 	err := t.each(`SELECT `+pushFactColumns+` FROM push h WHERE `+where.sql()+last, func(r *row) error {
-		// Older rows are already on their way and are skipped.
+		// The server also sends the rows of older pushes; they are skipped.
 		if f := shared.ScanPushFact(r); !f.CreatedAt.Before(since) {
 			fn(f)
 		}

@@ -15,9 +15,9 @@ SET full_at = least(greatest(r.full_at, excluded.full_at - $3::bigint),
   excluded.full_at - $3::bigint + $4::bigint) + $3::bigint
 RETURNING full_at - (SELECT now FROM c)`
 
-// SpendRate takes cost from a principal's bucket, which all replicas share. cost is in refill
-// time. The result is the time from now until the bucket is full again; most is that time for
-// an empty bucket.
+// SpendRate takes cost from a principal's bucket, which all replicas share. cost is the time that refilling it
+// takes. The result is the time from now until the bucket is full again; most is the time that refilling an
+// empty bucket takes.
 func (s *Store) SpendRate(
 	ctx context.Context, tenant, principalID string, cost, most time.Duration,
 ) (lacks time.Duration, err error) {

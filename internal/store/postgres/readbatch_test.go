@@ -127,7 +127,7 @@ func TestReadBatchOfTenants(t *testing.T) {
 	}
 }
 
-// TestReadBatchOfFailures: a member's failure is its own.
+// TestReadBatchOfFailures: a member that fails does not make the others fail.
 func TestReadBatchOfFailures(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -156,9 +156,8 @@ func TestReadBatchOfFailures(t *testing.T) {
 	}
 }
 
-// TestReadBatchMemberGone: a caller who gives up is gone at once, and the others get their answers, while
-// the caller waits for a batch and while the batch waits for the server. A batch that waits for long does
-// not delay other Reads.
+// TestReadBatchMemberGone: a caller who gives up returns at once, whether it waits for a batch or its batch
+// waits for the server. The others get their answers. A batch that waits for long does not delay other Reads.
 func TestReadBatchMemberGone(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter

@@ -69,19 +69,19 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case alone:
 		return fmt.Errorf(
 			"postgres: a commit has waited for more than %v for a standby of synchronous_standby_names: "+
-				"nothing can be decided until one is there", maxStandbyWait)
+				"nothing can be decided until a standby responds", maxStandbyWait)
 	case lacking != "":
 		return fmt.Errorf("postgres: the role lacks rights: %s", lacking)
 	case version > SchemaVersion():
 		return fmt.Errorf("postgres: %w", newerError(version))
 	case version < SchemaVersion():
-		return fmt.Errorf("postgres: the database is of version %d again, this program's is %d: restart it", version,
-			SchemaVersion())
+		return fmt.Errorf("postgres: the database is of version %d again, and this program's version is %d: "+
+			"restart Gatehouse, which migrates the database", version, SchemaVersion())
 	}
 	return nil
 }
 
-var errAsyncCommit = errors.New("synchronous_commit is off: decisions that were answered would not survive a crash")
+var errAsyncCommit = errors.New("synchronous_commit is off: a crash of the server could lose confirmed decisions")
 
 // ErrNewer is the error of Open and Ping on a database that a program with more migrations has
 // used.

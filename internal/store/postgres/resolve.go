@@ -43,10 +43,11 @@ SELECT s.seq, s.started_at, a.pid, a.backend_start FROM s, pg_stat_get_activity(
 	markSession = `
 WITH w AS (UPDATE gatehouse_session SET last = $2 WHERE seq = $1 AND last = $2 - 1 RETURNING 1)
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	// revokeMark replaces a transaction's number with its negative. From then on the transaction
-	// cannot commit, because its markSession fails. The statement waits for a transaction that
-	// has written the mark and is about to end. It may run any number of times. A separate
-	// statement reads the result, because only a new snapshot shows the end of that transaction.
+	// revokeMark stores the negative of a transaction's number in place of the previous number. From
+	// then on the transaction cannot commit, because its markSession fails. The statement waits for a
+	// transaction that has written the mark and is about to end. It may run any number of times. A
+	// separate statement reads the result, because only a new snapshot shows the end of that
+	// transaction.
 	revokeMark = `UPDATE gatehouse_session SET last = -$2::bigint WHERE seq = $1 AND last = $2 - 1 AND started_at = $3`
 	// readMark writes, so that its COMMIT waits for the standby that the original COMMIT should
 	// have waited for: a mark that no standby has may be lost in the next failure.
@@ -58,8 +59,8 @@ SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') 
 	// lacks.
 	terminateSession = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid = $1 AND backend_start = $2 AND wait_event IS DISTINCT FROM 'SyncRep'`
-	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It also
-	// reports a standby, which does not list its primary's sessions.
+	// terminateAndCount is terminateSession and counts the session: 0 after it has ended. It also reports
+	// whether the server is a standby, which does not list its primary's sessions.
 	terminateAndCount = `SELECT pg_is_in_recovery(), count(CASE wait_event WHEN 'SyncRep' THEN true
   ELSE pg_terminate_backend(pid) END)
 FROM pg_stat_activity WHERE pid = $1 AND backend_start = $2`
@@ -86,7 +87,7 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 		o.warned = o.warned || n.SeverityUnlocalized == "WARNING"
 	}
 	// When the driver closes a connection, it asks the server to cancel what is under way.
-	// Canceling a COMMIT that waits for a standby would make it visible without one.
+	// Canceling a COMMIT that waits for a standby would make its changes visible before a standby has them.
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		if o.committing.Load() {
@@ -102,7 +103,7 @@ func attachSession(_ context.Context, config *pgx.ConnConfig) error {
 var errNoStandby = errors.New("the server did not wait for its standby")
 
 // registerSession inserts the row of a new connection, and gives the connection a short lock_timeout.
-// Each statement runs once per connection, so that none is worth preparing.
+// Each statement runs once per connection, so none is worth preparing.
 func registerSession(ctx context.Context, c *pgx.Conn) error {
 	o := sessionOf(c)
 	for _, sql := range []string{shortenLockTimeout, beginSession} {
@@ -174,7 +175,7 @@ func (s *Store) outcome(ctx context.Context, o session) (stored bool, err error)
 	if stored || err != nil {
 		return stored, err
 	}
-	// The rest of the session must not keep its locks.
+	// The server process of the lost connection must not keep the transaction's locks.
 	if _, err := c.Exec(ctx, terminateSession, o.pid, o.started); err != nil {
 		s.log.Warn("postgres: a lost session was not ended", "pid", o.pid, "error", err)
 	}
@@ -198,8 +199,8 @@ func outcomeReadOnly(ctx context.Context, c *pgx.Conn, o session) (stored bool, 
 	return readOutcome(ctx, c, o, viewMark, o.last)
 }
 
-// readOutcome reads a session's mark. The number of the next transaction means that it is
-// stored; the value otherwise means that it is not and never will be.
+// readOutcome reads a session's mark. If the mark is the number of the next transaction, that transaction is
+// stored; if it is the value of otherwise, the transaction is not stored and never will be.
 func readOutcome(ctx context.Context, c *pgx.Conn, o session, read string, otherwise int64) (stored bool, err error) {
 	var last int64
 	mine := sessionOf(c)
@@ -222,8 +223,8 @@ func readOutcome(ctx context.Context, c *pgx.Conn, o session, read string, other
 	return false, nil
 }
 
-// releaseWhenGone returns the update slot once the server session has ended. Its COMMIT may
-// still wait for a standby, and it occupies one of the server's few connections.
+// releaseWhenGone returns the update slot once the server session has ended. Until then, its COMMIT may wait
+// for a standby, and the session occupies one of the server's few connections.
 func (s *Store) releaseWhenGone(o session) {
 	for {
 		select {

@@ -13,13 +13,13 @@ import (
 const insufficientPrivilege = "42501"
 
 // lacksPrivilege reports whether the role lacks a privilege on an object. Row security reports the same
-// SQLSTATE, but nobody can grant that.
+// SQLSTATE, but no grant changes that.
 func lacksPrivilege(pg *pgconn.PgError) bool {
 	return pg.Code == insufficientPrivilege && pg.Routine == "aclcheck_error"
 }
 
-// The tables of the store in order of the migrations, and the statements that change them. All
-// are read, and all but gatehouse_schema are inserted into.
+// The tables of the store: all of them, those with updated rows, and those with deleted rows. The
+// store reads all tables, and inserts into all but gatehouse_schema.
 var (
 	allTables = strings.Fields(`
 gatehouse_schema gatehouse_session tenant principal principal_group api_key edit_token reader idempotency
@@ -75,7 +75,7 @@ coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)`).Scan(&role, 
 		return fmt.Errorf("%w; Gatehouse's tables must belong to the role %s, see ALTER TABLE … OWNER TO", err, role)
 	}
 	return fmt.Errorf(
-		"%w; the role must own the database (ALTER DATABASE %s OWNER TO %s), "+
-			"or may make tables in it (GRANT CREATE ON SCHEMA %s TO %s)",
+		"%w; let the role own the database (ALTER DATABASE %s OWNER TO %s), "+
+			"or create tables in it (GRANT CREATE ON SCHEMA %s TO %s)",
 		err, database, role, schema, role)
 }

@@ -284,8 +284,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestRoundTripsOfOlderPolicy: after a change of the policy, one decision runs two transactions. The next ones
-// read the action first, as long as the last one had to.
+// TestRoundTripsOfOlderPolicy: after a change of the policy, the first decision runs two transactions. Each
+// later one reads the action first if the one before it had to.
 func TestRoundTripsOfOlderPolicy(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter

@@ -21,7 +21,7 @@ type row struct {
 // keep copies a whole row at once: the dozens of texts of a wide row become parts of one string.
 // Most texts (tenant, type, fingerprint of the connector) equal the previous row's and are not
 // copied again. before is the result of keep for the previous row, nil for none; the caller must
-// not use it afterwards. Any text of such rows keeps the texts of all of them in memory.
+// not use it afterwards. A text keeps all texts in memory that were copied together with it.
 func (r *row) keep(before []string) []string {
 	if before == nil {
 		before = make([]string, len(r.raw))
@@ -34,7 +34,7 @@ func (r *row) keep(before []string) []string {
 		}
 	}
 	var b strings.Builder
-	b.Grow(n) // one allocation, so that returned parts stay valid
+	b.Grow(n) // one allocation
 	for i, v := range r.raw {
 		if string(v) != r.kept[i] {
 			from := b.Len()

@@ -52,11 +52,10 @@ type pagePosition struct {
 	size         int64
 }
 
-// A page is one statement, so it shows one snapshot: the scan, then for each position the rows
-// of that action, each looked up by the one before. A proposal that is too large for its share
-// of a page is left out. In that case the page is read again, with a running sum of sizes that
-// ends the page once it is full. The sum costs a tenth of the page. The server knows the length
-// of a large value without reading it.
+// A page is one statement, so it shows one snapshot: the statement scans for positions, and looks up the rows of the
+// action at each position. A proposal that is too large for its share of a page is left out. In that case the page is
+// read again, with a running sum of sizes that ends the page once it is full. The sum makes a page a tenth slower. The
+// server knows the length of a large value without reading it.
 const (
 	pageHead       = `SELECT * FROM (SELECT p.size, x.at, x.bucket, x.large, o.votes, ` + actionColumns
 	pageSizeBefore = `, sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`
@@ -81,7 +80,7 @@ LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND
 	pageUntil = ` WHERE y.before <= `
 )
 
-// storedVote is a vote as the row of its action contains it.
+// storedVote is a vote in the JSON list that pageApproval selects.
 type storedVote struct {
 	gatehouse.Vote
 	Micros int64 `json:"micros"`
@@ -101,8 +100,8 @@ func (t *readTx) pageRows(w *pageScan) (rows []pagePosition, items []*gatehouse.
 	return rows, items, err
 }
 
-// pageRowsUpTo reads the actions of a page. It leaves out proposals of more than most bytes,
-// and large reports whether there were any.
+// pageRowsUpTo reads the actions of a page up to the first proposal of more than most bytes; large reports
+// whether there was one.
 func (t *readTx) pageRowsUpTo(
 	w *pageScan,
 	most int64,

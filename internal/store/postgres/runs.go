@@ -151,7 +151,7 @@ func (t *readTx) runs(sql string, args ...any) (list []*gatehouse.Run, err error
 	return list, err
 }
 
-// ListRuns lists runs, newest first. Each kind of filter has its own index.
+// ListRuns lists runs, newest first. RunIndex selects an index by the filter.
 func (t *readTx) ListRuns(f gatehouse.RunFilter) (page gatehouse.Page[*gatehouse.Run], err error) {
 	bound := shared.RunListKey(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindRuns, bound...)

@@ -8,10 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The ready steps are selected and locked first, once. As a subquery in the condition of the
-// UPDATE, the selection could run again for each row and take more than the limit. A claim
-// without a clock reading takes one for all its rows, never below an earlier reading of this
-// process.
+// claimSteps selects and locks the ready steps first, once. As a subquery in the condition of the
+// UPDATE, the selection could run again for each row and take more than the limit. If the transaction has no clock
+// reading yet, the claim reads the clock once for all its rows, never below an earlier reading of this process.
 const claimSteps = `
 WITH running AS MATERIALIZED (
   SELECT workflow FROM step
@@ -55,7 +54,7 @@ func (t *tx) ClaimSteps(
 	if len(shares) == 0 {
 		return nil, nil
 	}
-	t.mode.alone = true // groups send only statements that they know
+	t.mode.alone = true // a group cannot send this statement
 	from, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
 		return nil, err

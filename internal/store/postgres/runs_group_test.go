@@ -161,7 +161,7 @@ func TestRunsInOneGroup(t *testing.T) {
 }
 
 // TestRunsInOneGroupAreFenced: an answer under a stale generation is refused, without effect on
-// others. Of two answers for one run, one follows the other.
+// others. Of two answers for one step, one is refused.
 func TestRunsInOneGroupAreFenced(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -181,7 +181,7 @@ func TestRunsInOneGroupAreFenced(t *testing.T) {
 		}
 	}
 	if failed != 2 {
-		t.Errorf("%d have failed, want the stale one and one of the two of one run: %v", failed, errs)
+		t.Errorf("%d have failed, want the stale one and one of the two for one step: %v", failed, errs)
 	}
 	for i, step := range leased {
 		err := s.View(t.Context(), "default", func(tx gatehouse.ReadTx) error {
@@ -235,8 +235,8 @@ func closeTwo(s *Store, leased *gatehouse.Step) func() error {
 	}
 }
 
-// TestStepsPassInOneGroup: several inline steps in each of several runs take just as few
-// statements. A step that is no longer blocked undoes only its own run's transition.
+// TestStepsPassInOneGroup: several inline steps in each of several runs take no more statements than one step
+// in each. A step that is no longer blocked undoes only its own run's transition.
 func TestStepsPassInOneGroup(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter

@@ -7,10 +7,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The poll queries. Each begins at the first work item, and none reads parked steps.
+// The queries of the polls. Each reads the head of an index, so its cost does not grow with the number of parked
+// steps.
 
-// dueLanes finds each lane with one index lookup. The comparisons begin with the tool, so that no other
-// index can answer them: an index that begins with the tenant would read all steps of the tenant.
+// dueLanes finds each lane with one index lookup. Its row comparisons begin with the tool, so the planner can use
+// step_ready only: by an index that begins with the tenant, it would read all steps of the tenant. OFFSET 0 keeps
+// the planner from dropping ORDER BY, so that it reads the leases by their index.
 const dueLanes = `
 WITH RECURSIVE l (tenant, workspace, workflow) AS (
   (
@@ -48,8 +50,8 @@ SELECT l.tenant, l.workspace, l.workflow, (
   coalesce((SELECT sum(n) FROM running f WHERE f.tenant = l.tenant), 0)::bigint
 FROM l LIMIT $9`
 
-// stepMarks are the low marks of ready, leased and due steps in all lanes. A transaction stores no ready
-// time, lease end or due time before its own start.
+// stepMarks are the low marks of ready, leased and due steps in all lanes. No transaction stores a ready time, lease
+// end or due time that is earlier than its own start.
 const stepMarks = `
 WITH RECURSIVE l (tool, tenant, workspace, workflow, at) AS (
   (
@@ -73,9 +75,8 @@ SELECT (SELECT min(at) FROM l), (
     ORDER BY due_at, seq LIMIT 1
   )`
 
-// readyTools finds tools like lanes, with one lookup each; then the first lanes of each tool. The first row
-// of a lane has waited longest. OFFSET keeps the planner from dropping the order of the leases, which is
-// the order of their index.
+// readyTools finds each tool with one index lookup, as dueLanes finds lanes. Then it finds the first lanes of each tool
+// in the same way. The first row of a lane has waited longest.
 const readyTools = `
 WITH RECURSIVE t (tool) AS (
   (
@@ -193,7 +194,8 @@ CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::
 // maxName sorts at or after every name.
 const maxName = "\U0010FFFF"
 
-// DueLanes lists the lanes with ready steps: those that follow the lane after, then the others.
+// DueLanes lists lanes with ready steps, round-robin: first those behind the lane that the caller passes as after,
+// then those up to it.
 func (t *readTx) DueLanes(
 	tenant, tool string, after gatehouse.Lane, limit, each int,
 ) (list []gatehouse.DueLane, err error) {
@@ -225,7 +227,7 @@ func (t *readTx) DueLanes(
 	return list, err
 }
 
-// ReadyTools looks up one tool after another, and one lane after another of each.
+// ReadyTools finds one tool after another, and the lanes of each tool one after another.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
 	defer t.AllTenants()()
 	last := gatehouse.Lane{Tenant: maxName}
@@ -273,7 +275,7 @@ func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(settledSteps, limit)
 }
 
-// DueSteps lists due retries and waits that have timed out.
+// DueSteps lists retries that are due, and waits and approvals whose time is over.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
 	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.stepScan)
@@ -316,7 +318,7 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 	return list, err
 }
 
-// NextRunWorkAt reads the first row of each queue.
+// NextRunWorkAt reads the first row of each queue that is ordered by time, and looks for a woken step.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	defer t.AllTenants()()
 	from, err := t.scanFrom(&t.s.stepScan)
@@ -332,7 +334,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts the open runs of all tenants by status, with an index.
+// RunCounts counts the open runs of all tenants by status. It reads the index run_status.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	defer t.AllTenants()()
 	counts := make(map[gatehouse.RunStatus]int)

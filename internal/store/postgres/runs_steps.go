@@ -55,9 +55,9 @@ ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 // boardRow names a run, and one of its items; "" for none.
 type boardRow struct{ Tenant, RunID, ItemID string }
 
-// findBoards finds the steps that a transition reads: a run's top-level steps, and one item. Most
-// top-level steps have not begun or have ended; they do not move by themselves, and only their resting
-// columns are read. Of the other items it reads only which open states occur, with one lookup per state.
+// findBoards finds the steps that a transition reads: a run's top-level steps, and one item. Most top-level steps are
+// blocked, succeeded or canceled; of these it reads only the columns that LockRun has to return. Of the other items it
+// reads only which open states occur, with one lookup per state.
 var findBoards = reads[boardRow](`
 SELECT r.n, s.*
 FROM (
@@ -109,8 +109,7 @@ func scanStep(r *row) *gatehouse.Step {
 	}
 }
 
-// scanBoard reads a step as a transition sees it. It copies the fields that equal the run's from
-// the run, and reads only the resting columns of a resting step.
+// scanBoard reads a step that findBoards has found. It copies the fields that equal the run's from the run.
 func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
 	s := &gatehouse.Step{
 		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
@@ -237,9 +236,9 @@ VALUES (currval('step_seq_seq'), $1, $2, $3, $4)`,
 }
 
 const (
-	// The object that a step is parked on is locked, in the order of LockAction, before a wake
-	// is inserted or deleted. So a transaction that ends the object has either committed before,
-	// and this one sees the end, or waits for this one and sees its result.
+	// The action or run that a step waits for is locked, in the order of LockAction, before a row of step_wake
+	// is inserted or deleted. So a transaction that ends the action or run has either committed before, and this
+	// transaction sees the end, or waits for this transaction and sees its result.
 	lockStepApproval = `SELECT 1 FROM approval WHERE seq = (
   SELECT a.seq FROM action a
   WHERE a.tenant = $1 AND a.id = (SELECT s.action_id FROM step s WHERE s.tenant = $1 AND s.id = $2)
@@ -290,7 +289,7 @@ type stepUpdate struct {
 	Input, Output                              gatehouse.JSON
 }
 
-// updateSteps writes the mutable fields of steps. A body that is absent stays as it is stored.
+// updateSteps writes the mutable fields of steps. An empty input or output leaves the stored value unchanged.
 var updateSteps = writes[stepUpdate](rankStep, "ID", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS from_status, ($4::bigint[])[n] AS from_generation,

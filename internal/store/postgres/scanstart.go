@@ -63,8 +63,8 @@ const oldestWriter = `SELECT min(xact_start) FROM pg_stat_activity
 WHERE datname = current_database() AND (backend_xid IS NOT NULL OR pid = pg_backend_pid()
   OR application_name = current_setting('application_name') AND xact_start > clock_timestamp() - interval '10 s')`
 
-// current returns the marks. mayScan says whether the caller can scan from the beginning; due tells the
-// caller to do so. Of concurrent callers, only one gets due, and the others use the marks.
+// current returns the marks. mayScan says whether the caller can scan from the beginning. If due is true, the caller
+// must do so. Of concurrent callers, only one gets due, and the others use the marks.
 func (start *scanStart) current(mayScan bool) (m lowMarks, due bool) {
 	start.mu.Lock()
 	defer start.mu.Unlock()

@@ -122,11 +122,11 @@ func TestClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 WHERE not_before < (SELECT max(not_before) FROM push)`)
 	settle("")
 	if pages := cycle(); pages < longScanPages {
-		t.Fatalf("the first look over 4000 pushes that are done read %d pages: nothing keeps them", pages)
+		t.Fatalf("the first scan over 4000 finished pushes read %d pages: the backup does not keep them", pages)
 	}
 	cycle() // scans from the beginning once more, and sets the marks
 	if s.pushScan.marks == (lowMarks{}) {
-		t.Fatal("a long look set no marks")
+		t.Fatal("a long scan set no marks")
 	}
 	s.pushScan.nextScan = time.Now().Add(time.Hour)
 	if pages := cycle(); pages > few {
@@ -223,11 +223,11 @@ WHERE status = 'ready'`,
 		})
 	}
 	if pages := cycle(); pages < longScanPages {
-		t.Fatalf("the first look over 6000 steps that are done read %d pages: nothing keeps them", pages)
+		t.Fatalf("the first scan over 6000 finished steps read %d pages: the backup does not keep them", pages)
 	}
 	cycle()
 	if s.stepScan.marks == (lowMarks{}) {
-		t.Fatal("a long look set no marks")
+		t.Fatal("a long scan set no marks")
 	}
 	s.stepScan.nextScan = time.Now().Add(time.Hour)
 	if pages := cycle(); pages > few {
@@ -282,7 +282,7 @@ func TestSequencerDoesNotWalkOverWhatIsNumbered(t *testing.T) {
 SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq FROM generate_series(1, 100000)) l`,
 		`DELETE FROM audit_waiting`)
 	if pages := look(); pages < longScanPages {
-		t.Fatalf("the first look over 100000 rows that are gone read %d pages: nothing keeps them", pages)
+		t.Fatalf("the first scan over 100000 deleted rows read %d pages: the backup does not keep them", pages)
 	}
 	look()
 	s.leafScan.nextScan = time.Now().Add(time.Hour)
@@ -299,8 +299,8 @@ SELECT seq, 'default', ARRAY[seq] FROM (SELECT nextval('audit_leaf_row') AS seq 
 	}
 }
 
-// TestScanStartIsRenewed: a long scan from the beginning recurs for a share of the time, and
-// no longer once it is short.
+// TestScanStartIsRenewed: long scans from the beginning are repeated, for a share of the time only, until one
+// is short.
 func TestScanStartIsRenewed(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -314,10 +314,10 @@ func TestScanStartIsRenewed(t *testing.T) {
 		var f scanStart
 		f.recordPages(longScanPages)
 		if _, due := f.current(false); due {
-			t.Error("who cannot look is to")
+			t.Error("a scan is due for a transaction that cannot make it")
 		}
 		if _, due := f.current(true); !due {
-			t.Error("a long look has none follow from the beginning")
+			t.Error("after a long scan, no scan from the beginning is due")
 		}
 		if _, due := f.current(true); due {
 			t.Error("two scans at a time")
@@ -329,7 +329,7 @@ func TestScanStartIsRenewed(t *testing.T) {
 		}
 		f.set(lowMarks{9, 9}, longScanPages-1, c.took)
 		if m, due := f.current(true); m != (lowMarks{}) || due {
-			t.Errorf("after a short look: from %v, due again %v", m, due)
+			t.Errorf("after a short scan: from %v, due again %v", m, due)
 		}
 	}
 }

@@ -89,7 +89,7 @@ SELECT tenant, 'stp_late', seq, id, 'late', 9, '', 'late', workspace, 'transform
 			s.high.Store(time.Now().Add(time.Hour).UnixMicro()) // the transaction takes that long
 			for _, f := range []*scanStart{&s.stepScan, &s.pushScan, &s.expiryScan} {
 				if m := look(t, s, f); slices.Max(m[:]) > at || m[0] == 0 {
-					t.Errorf("%s: looks begin at %v, and one that began at %d is under way", f.table, m, at)
+					t.Errorf("%s: scans begin at %v, but a transaction that began at %d is under way", f.table, m, at)
 				}
 			}
 			do(c.after)
@@ -119,15 +119,15 @@ SELECT tenant, 'stp_late', seq, id, 'late', 9, '', 'late', workspace, 'transform
 				t.Fatal(err)
 			}
 			if m := look(t, s, &s.pushScan); m[0] <= at {
-				t.Errorf("looks begin at %d: the backup, older than %d, holds them back", m[0], at)
+				t.Errorf("scans begin at %d, want after %d: the backup holds them back", m[0], at)
 			}
 		})
 	}
 }
 
 // TestScanFromTheBeginning: a Read scans from the beginning too, over the rows of all
-// tenants, whichever tenant it is for; a View does so only before its first statement. The
-// transactions under way are read before the rows, each with its own snapshot.
+// tenants, whichever tenant it is for; a View does so only before its first statement. The transactions under
+// way are read before the rows, and each of the two queries has its own snapshot.
 func TestScanFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	counter := &tripCounter{}
@@ -143,7 +143,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		`UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = 8 WHERE id = (SELECT min(id)
 			FROM push)`)
 	s.stepScan.longScan = true
-	trips := counter.count(t, "a question", func() {
+	trips := counter.count(t, "a query", func() {
 		err := s.ReadQueues(ctx, func(q gatehouse.ReadQueues) error {
 			lanes, err := q.DueLanes("acme", "", gatehouse.Lane{}, 64, 16)
 			if len(lanes) != 0 {
@@ -180,7 +180,7 @@ FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), (
 		s.stepScan.set(lowMarks{1, 2, 3}, longScanPages, time.Hour)
 		s.stepScan.nextScan = time.Time{}
 		if m, err := tx.scanFrom(&s.stepScan); err != nil || m != (lowMarks{1, 2, 3}) || !s.stepScan.nextScan.IsZero() {
-			t.Errorf("a View looked after its first statement: %v, %v", m, err)
+			t.Errorf("a View scanned from the beginning after its first statement: %v, %v", m, err)
 		}
 		return nil
 	})
@@ -210,11 +210,11 @@ FROM generate_series(1, 12000) i`)
 		})
 	}
 	if pages := sweep(); pages < longScanPages {
-		t.Fatalf("the first look over 12000 actions that are decided read %d pages: nothing keeps them", pages)
+		t.Fatalf("the first scan over 12000 decided actions read %d pages: the backup does not keep them", pages)
 	}
 	sweep()
 	if s.expiryScan.marks == (lowMarks{}) {
-		t.Fatal("a long look set no marks")
+		t.Fatal("a long scan set no marks")
 	}
 	s.expiryScan.nextScan = time.Now().Add(time.Hour)
 	if pages := sweep(); pages > few {

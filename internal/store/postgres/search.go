@@ -10,8 +10,8 @@ const (
   CASE WHEN p.extra = '' THEN '' ELSE coalesce(p.extra::json ->> 'title', '') END`
 	// SelectSearchable selects the columns of [shared.ScanSearchable]; a condition follows.
 	SelectSearchable = `SELECT ` + searchColumns + ` FROM action a JOIN proposal p ON p.seq = a.seq WHERE `
-	// selectSearchPlaces selects it at the positions of a pageScan, which stand between the two
-	// parts.
+	// selectSearchPlaces selects the same columns at the positions of a pageScan; the query of the positions
+	// stands between the two parts.
 	selectSearchPlaces = `SELECT x.at, x.bucket, x.large, ` + searchColumns + ` FROM (`
 	searchPlacesJoins  = `) x CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place OFFSET 0) a
 CROSS JOIN LATERAL (SELECT * FROM proposal WHERE proposal.seq = a.seq OFFSET 0) p`
@@ -29,8 +29,7 @@ ORDER BY u.n`
 
 func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.Text, r.Int) }
 
-// searchables reads the columns that a search examines. It is one question; a search asks
-// several.
+// searchables reads the columns that a search examines. It permits this query in a Read, since a search makes several.
 func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable, err error) {
 	t.allowSecondRead()
 	err = t.each(sql, func(r *row) error { list = append(list, scanSearchable(r)); return nil }, args...)
@@ -67,7 +66,7 @@ func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind
 		t.allowSecondRead()
 		err = t.each(selectSearchPlaces+scan.positions+searchPlacesJoins, func(r *row) error {
 			asOf, place := r.Int(), shared.Place{Bucket: int(r.Int()), Large: r.Bool()}
-			if kind == shared.KindUrgency {
+			if kind == shared.KindUrgency && at.AsOf == 0 {
 				at.AsOf = asOf
 			}
 			a := scanSearchable(r)

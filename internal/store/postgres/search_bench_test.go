@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/storetest"
 )
 
-var searchRows = flag.Int("search", 200_000, "actions in BenchmarkSearch; a tenth of them is pending")
+var searchRows = flag.Int("search", 200_000, "actions in BenchmarkSearch; a tenth of them are pending")
 
 func BenchmarkSearch(b *testing.B) {
 	s := openTest(b, Config{})

@@ -8,23 +8,24 @@ import (
 )
 
 // searchHead holds the row number up to which the actions are complete: no transaction under way
-// can still store an action up to it. A sequence gives numbers out in order, but transactions
-// end in any order.
+// can still store an action with a number up to it. A sequence gives numbers out in order, but transactions end
+// in any order.
 type searchHead struct {
 	mu sync.Mutex
-	// complete is that number. Once all transactions that began before seenAt, in microseconds,
-	// have ended, the actions up to seen are complete, too.
+	// complete is that row number. seen is a later one: once all transactions that began before seenAt have ended,
+	// the actions up to seen are complete too. seenAt is in microseconds; 0 means that seen is not set.
 	complete, seen, seenAt int64
 }
 
-// lastSeq is the row number that was given out last. The clock is the one of oldestWriter.
+// lastSeq is the row number that was given out last. serverClock reads the server's clock, by which oldestWriter gives
+// its times.
 const (
 	lastSeq     = `SELECT coalesce(pg_sequence_last_value('action_seq_seq'::regclass), 0)`
 	serverClock = `SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::bigint`
 )
 
-// advance takes a reading of lastSeq, then serverClock, then oldestWriter. A snapshot taken
-// later sees all actions up to complete.
+// advance records what lastSeq, serverClock and oldestWriter returned, read in this order. A snapshot that begins after
+// advance returns sees all actions up to complete.
 func (h *searchHead) advance(seq, now, oldest int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -113,11 +114,11 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	if err := t.Write(moveSearchMark, b.Number+1); err != nil {
 		return err
 	}
-	return t.read() // while the statements concern all tenants
+	return t.read() // returns the error of a failed write
 }
 
-// lockIndexed reads actions of the tenant as the search index has them, and keeps the index from
-// growing until the transaction ends.
+// lockIndexed reads what the search index was built from, for actions of the tenant, and keeps blocks from being added
+// to the index until the transaction ends.
 func (t *tx) lockIndexed(ids []string) (list []*shared.Searchable, err error) {
 	err = t.lockAndRead(
 		[]query{ask(shareSearchMark, nil)},
@@ -159,7 +160,7 @@ func (t *tx) unindex(list []*shared.Searchable) error {
 	if err != nil || len(have) == 0 {
 		return err
 	}
-	left := make([][]byte, len(keys)) // nil for a word that no action has any more
+	left := make([][]byte, len(keys)) // nil for a word that no other action of the block has
 	for i, k := range keys {
 		left[i] = have[k]
 	}

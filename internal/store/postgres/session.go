@@ -100,8 +100,8 @@ type readTx struct {
 	r row
 }
 
-// Now returns the transaction's single clock reading. It is later than all locks taken before the
-// first call of Now.
+// Now returns the transaction's single clock reading, which was taken after all locks from before the first call of
+// Now.
 func (t *readTx) Now() time.Time {
 	if t.at.IsZero() && !t.ended {
 		if err := t.read(); err != nil {

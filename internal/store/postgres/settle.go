@@ -130,8 +130,8 @@ type markRow struct{ Session, Last int64 }
 
 // settleDecision writes a decision. Its parts use each other's results, because the parts of a
 // statement do not see each other's changes: the approval moves, then its action by the same seq,
-// then the push. The condition on id and status of the action is written so that no index can
-// answer it.
+// then the push. The condition on id and status of the action is written so that no index can answer it, and the
+// planner finds the action by seq.
 var settleDecision = single[settleRow](`
 WITH r AS (
   SELECT $1::text AS tenant, $2::text AS action_id, $3::text AS approval_id, $4::text AS status,
@@ -239,7 +239,7 @@ func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
 }
 
 // withMark ends the writes of a transaction with its commit mark. If the last write is one decision, or
-// one decision and one stored answer, answer and mark become parts of it.
+// one decision and one stored answer, answer and mark become parts of the decision's statement.
 func withMark(batch []query, mark markRow) []query {
 	last := len(batch) - 1
 	is := func(s *arrayStatement) bool { return last >= 0 && batch[last].statement == s }

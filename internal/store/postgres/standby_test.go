@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// bereft is a cluster whose commits wait for a missing standby.
+// bereft returns a cluster, and a function after which its commits wait for a missing standby.
 func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
 	t.Helper()
 	c = pgtest.New(t)

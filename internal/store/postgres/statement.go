@@ -14,11 +14,12 @@ import (
 //
 // Argument $1 is the array of the first column of all rows, $2 that of the second column, and so on.
 // The columns are the fields of the row type, in their order. A field of struct type is replaced by its
-// own fields, whose names are prefixed with the name of the struct field. The text unnests only the first
-// array WITH ORDINALITY, and indexes the other arrays by that row number n: to unnest many arrays costs
-// three times as much. The last argument is the number of rows. The text uses it as LIMIT, so that the
-// planner expects few rows and looks each row up in an index, even if its statistics of the tables are
-// wrong. The planner treats a subquery with OFFSET 0 separately, as a lookup of one row.
+// own fields, whose names are prefixed with the name of the struct field unless the struct is embedded.
+// The text unnests only the first array WITH ORDINALITY, and indexes the other arrays by that row number
+// n: to unnest many arrays costs three times as much. The last argument is the number of rows. The text
+// uses it as LIMIT, so that the planner expects few rows and looks each row up in an index, even if its
+// statistics of the tables are wrong. The planner treats a subquery with OFFSET 0 separately, as a lookup
+// of one row.
 //
 // A read returns the row number n, from 1, before its other columns.
 type arrayStatement struct {

@@ -147,7 +147,7 @@ func TestStatements(t *testing.T) {
 		t.Error("the keys of steps are in no column")
 	}
 	if most := fmt.Sprint("LIMIT ", gatehouse.MaxFirstAnswerers, " "); !strings.Contains(findAnswerers.text, most) {
-		t.Errorf("findAnswerers finds not %s", most)
+		t.Errorf("findAnswerers does not contain %s", most)
 	}
 }
 

@@ -38,7 +38,7 @@ type Config struct {
 	inspect bool // see Inspect
 	// callers replaces maxCallers, for tests.
 	callers int
-	// companionWait replaces companionWait, for tests.
+	// companionWait replaces the constant companionWait, for tests.
 	companionWait time.Duration
 	// trip receives the statements of each round trip, for tests.
 	trip func(statements []string)
@@ -58,7 +58,7 @@ type Store struct {
 	// bounds the running closures of Updates, which may outnumber the connections.
 	updateSlots, viewSlots, callerSlots chan struct{}
 	// longWaitSlots bounds the Updates that wait long for a lock; each of them also needs an
-	// update slot. In lockQueue, Updates that want the same lock wait.
+	// update slot. lockQueue is where Updates that want the same lock wait.
 	longWaitSlots chan struct{}
 	lockQueue     lockQueue
 	// setTenantLongWait is the first statement of an Update that may wait long for a lock.
@@ -72,7 +72,7 @@ type Store struct {
 	// begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart
 	searchHead                               searchHead
-	// timelines knows the servers that were replaced by another primary.
+	// timelines refuses servers that were replaced by another primary.
 	timelines *timelines
 
 	closing   chan struct{}
@@ -110,6 +110,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.MaxConns = int32(min(config.MaxConns, 10_000))
 	// Servers allow few connections: after a rush, idle ones go back to the server for others.
 	pc.MaxConnIdleTime = time.Minute
+	// The row of a connection's session is deleted after two days: see beginSession.
+	pc.MaxConnLifetime = min(pc.MaxConnLifetime, 24*time.Hour)
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {
 		if pc.ConnConfig.RuntimeParams[name] == "" {
@@ -122,7 +124,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pc.ConnConfig.DialFunc = dialer().DialContext // connect_timeout still bounds the whole attempt
 	known := newTimelines(config.Logger)
 	pc.ConnConfig.ValidateConnect = known.guard(pc.ConnConfig.ValidateConnect)
-	pc.PrepareConn = known.current
+	pc.PrepareConn = known.usable
 	pc.BeforeConnect, pc.AfterConnect = attachSession, registerSession
 	if config.inspect {
 		pc.BeforeConnect, pc.AfterConnect = nil, onlyRead // a reader needs no session

@@ -151,7 +151,7 @@ func rowsAreSeparate(t *testing.T, url string) {
 		}
 		as("")
 		if n := count(`SELECT count(*) FROM ` + w.table); n != 0 {
-			t.Errorf("%s: nobody sees %d rows", w.table, n)
+			t.Errorf("%s: without a tenant, %d rows are visible", w.table, n)
 		}
 		as("acme")
 		if n := count(`SELECT count(*) FROM ` + w.table); n != all-theirs {
@@ -197,11 +197,11 @@ WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p'
 		t.Fatal(err)
 	}
 	var w tenantTable
-	var stands bool
+	var hasPolicy bool
 	var list []tenantTable
-	_, err = pgx.ForEachRow(rows, []any{&w.table, &w.column, &w.columns, &stands}, func() error {
-		if !stands {
-			t.Errorf("the table %s has no wall", w.table)
+	_, err = pgx.ForEachRow(rows, []any{&w.table, &w.column, &w.columns, &hasPolicy}, func() error {
+		if !hasPolicy {
+			t.Errorf("the table %s has no policy", w.table)
 		}
 		list = append(list, w)
 		return nil

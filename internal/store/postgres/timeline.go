@@ -28,8 +28,8 @@ CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_i
 coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')`
 
 // errOldPrimary says that another server has taken the place of this one.
-var errOldPrimary = errors.New("it is an old primary: fence it, and let it return as a standby only; " +
-	"to use it from now on, stop all replicas of Gatehouse and start them again")
+var errOldPrimary = errors.New("another server has replaced this primary: fence it, and let it return only as a " +
+	"standby; if it is meant to be the primary again, stop all replicas of Gatehouse, then start them")
 
 // timelines holds the highest timeline that this process has seen of each cluster. A server on
 // a lower one is refused: it lacks the decisions made since, and decisions made on it would
@@ -84,7 +84,7 @@ func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnec
 	}
 }
 
-// lookUp asks a server for its timeline. A server that does not report it, or not to this role, gets
+// lookUp reads a server's timeline. A server that does not report it, or not to this role, gets
 // the zero value, which check always accepts.
 func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimeline, error) {
 	results, err := c.Exec(ctx, readServerTimeline).ReadAll()
@@ -94,8 +94,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	case !errors.As(err, &pg), severe(pg), pg.Code[:2] == "53", pg.Code == "57014": // another attempt may succeed
 		return serverTimeline{}, err
 	default:
-		m.log.DebugContext(ctx, "postgres: the server does not tell its timeline: an old primary would not be noticed",
-			"error", err)
+		m.log.DebugContext(ctx,
+			"postgres: the server does not report its timeline, so Gatehouse would not notice an old primary", "error", err)
 		return serverTimeline{}, nil
 	}
 	row := results[0].Rows[0]
@@ -105,8 +105,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	}
 	n, err := strconv.ParseUint(string(row[1]), 16, 32)
 	if err != nil {
-		m.log.DebugContext(ctx, "postgres: the server's timeline cannot be read: an old primary would not be noticed",
-			"error", err)
+		m.log.DebugContext(ctx,
+			"postgres: the server's timeline cannot be read, so Gatehouse would not notice an old primary", "error", err)
 		return serverTimeline{}, nil
 	}
 	at.timeline = uint32(n)
@@ -116,17 +116,18 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	return at, nil
 }
 
-// customTimeline is the key under which a connection stores its server's timeline. The timeline of a
-// connection never changes: only a standby is promoted, and a connection to a standby takes no writes.
-const customTimeline = "gatehouse.branch"
+// customTimeline is the key under which a connection stores the timeline that its server had when the connection was
+// made. A promotion changes only the timeline of a standby, and a connection that writes never leads to a former
+// standby: registerSession writes, so the pool takes no connection to a standby. Only a Reader has such connections.
+const customTimeline = "gatehouse.timeline"
 
 func timelineOf(c *pgx.Conn) serverTimeline {
 	at, _ := c.PgConn().CustomData()[customTimeline].(serverTimeline)
 	return at
 }
 
-// current is for PrepareConn: it ends connections to a server that is known to be an old
-// primary.
-func (m *timelines) current(_ context.Context, c *pgx.Conn) (bool, error) {
+// usable is for PrepareConn. It returns false for a connection to a known old primary, and the pool then closes the
+// connection.
+func (m *timelines) usable(_ context.Context, c *pgx.Conn) (bool, error) {
 	return m.check(timelineOf(c)) == nil, nil
 }

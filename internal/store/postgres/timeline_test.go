@@ -217,7 +217,7 @@ func TestTimelineCannotBeAsked(t *testing.T) {
 	statement(t, dsn, odd(`BEGIN RAISE 'out of memory' USING ERRCODE = '53200'; END`))
 	if s, err := Open(t.Context(), Config{URL: dsn}); err == nil {
 		s.Close()
-		t.Error("it is used")
+		t.Error("the server is used")
 	}
 }
 

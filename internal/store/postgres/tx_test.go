@@ -20,7 +20,7 @@ func TestClockAfterLocks(t *testing.T) {
 	beside := openTest(t, Config{URL: s.config.URL}) // in the same process it would wait in the lock queue
 	begun, done := make(chan struct{}), make(chan error, 1)
 	first := sync.OnceFunc(func() { close(begun) })
-	var holder, waiter time.Time // the waiter's reading, and one taken while the other has the lock
+	var holder, waiter time.Time // a reading while the lock is held, and the waiter's reading
 	err := s.Update(ctx, "default", func(tx gatehouse.Tx) error {
 		if _, err := tx.LockAction("act_" + id); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 )
 
 // maxRuns bounds the runs of a closure. The pauses between runs double from minPause to
-// maxPause, a second and a half in all.
+// maxPause, and take about 1.3 seconds in all.
 const (
 	maxRuns  = 10
 	minPause = 4 * time.Millisecond
@@ -207,7 +207,7 @@ func (t *tx) call(fn func(*tx) error) (err error) {
 }
 
 // commit sends the last writes and COMMIT in one round trip: the server commits only if none of
-// them failed. From here on the caller's context no longer matters.
+// them failed. Once COMMIT is sent, the caller's context no longer matters.
 func (t *tx) commit() (again bool, err error) {
 	if !t.wrote {
 		return false, nil

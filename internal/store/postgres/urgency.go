@@ -9,16 +9,17 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// For a page from a thin cell, the query first scans the next stretch of the inbox:
-// firstStretch pages for the first page of a cell, stretch pages for later ones. If that does
-// not fill the page, it sorts up to thin rows rather than scan further.
+// A cell is the actions of one risk in one due bucket. To fill a page from a thin cell, which has few of the pending
+// actions of its risk, the query first scans the next stretch of these by age: firstStretch pages for the first page
+// of the cell, stretch pages for later ones. If that does not fill the page, the query sorts up to thin rows rather
+// than scan further.
 const (
 	firstStretch = 10
 	stretch      = 4
 	thin         = 1000
 )
 
-// The query visits the cells (due bucket and risk) in order and stops when the page is full. A
+// The query visits the cells in order and stops when the page is full. A
 // LATERAL with a LIMIT can only run row by row, so the order of the cells is the order of the
 // result. It can read a cell in two orders, by expiry (due) and by age (old), and reads each
 // only as far as needed. The ways to fill the page from a cell, in order:
@@ -79,7 +80,7 @@ CROSS JOIN LATERAL (
 ) s LIMIT ?`
 )
 
-// urgent lists by due bucket from the cursor's on, then by risk, highest first, then by age,
+// urgent makes w list actions by due bucket, from the cursor's bucket on, then by risk, highest first, then by age,
 // oldest first.
 func (t *readTx) urgent(w *pageScan, only gatehouse.RiskLevel, from shared.Cursor) {
 	var buckets, risks []int32

@@ -16,7 +16,7 @@ func (s *Store) View(ctx context.Context, tenant string, fn func(gatehouse.ReadT
 	return s.view(ctx, tenant, false, func(t *readTx) error { return fn(t) })
 }
 
-// Read is a View with one question, in one round trip.
+// Read is a View of one method call, in one round trip.
 func (s *Store) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return s.view(ctx, tenant, true, func(t *readTx) error { return fn(t) })
 }
@@ -41,7 +41,7 @@ func (s *Store) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) er
 	return s.view(ctx, "", false, func(t *readTx) error { return fn(readQueues{t}) })
 }
 
-// ReadQueues is ViewQueues of one question, in one round trip.
+// ReadQueues is ViewQueues for one method call, in one round trip.
 func (s *Store) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return s.view(ctx, "", true, func(t *readTx) error { return fn(readQueues{t}) })
 }

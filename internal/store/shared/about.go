@@ -10,9 +10,9 @@ func EncodeAbout(a *gatehouse.About) string {
 	return string(gatehouse.MustJSON(a))
 }
 
-// AboutEntity returns the text with which EncodeAbout begins for an entity, and AboutVersion a
-// part of it for a version. Quotes within a value are escaped, so neither occurs in the text of
-// another entity or version.
+// AboutEntity returns the beginning of EncodeAbout's text for an entity, and AboutVersion the part of that text
+// that holds the version. Quotes within a value are escaped, so neither occurs in the text of another entity or
+// version.
 func AboutEntity(c *gatehouse.TargetChange) string {
 	entity := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "connector", Value: gatehouse.StringJSON(c.Connector)},

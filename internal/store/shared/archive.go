@@ -70,7 +70,7 @@ func EndingsOf(t Reader, scan, find, kin string) Endings {
 	}
 }
 
-// Plan implements PlanArchive of gatehouse.ArchiveReader.
+// Plan implements PlanArchive of gatehouse.ActionQueueReader.
 func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	rows, err := s.Scan(after)
 	if err != nil {
@@ -124,7 +124,8 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 }
 
 // Family returns an action and all actions that must be archived with it, sorted
-// by id; nil if one of them cannot be archived.
+// by id; nil if one of them cannot be archived, or if there are more than
+// gatehouse.MaxFamily.
 func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 	if !first.archivable(before) {
 		return nil, nil

@@ -13,7 +13,7 @@ import (
 // Claim is a claim on a ceiling as stores count it: amounts in millionths, times in microseconds since 1970.
 type Claim struct {
 	Ceiling, Scope string
-	// Amount is rounded up, and Limit down, so a sum is never too low.
+	// Amount is rounded up, and Limit down, so rounding never lets a claim pass its limit.
 	Amount, Limit int64
 	// CountedAt is as in [gatehouse.CeilingClaim.CountedAt]. Since is the time after which claims count.
 	CountedAt, Since int64

@@ -103,7 +103,7 @@ ON CONFLICT (tenant, principal_id, seq) DO UPDATE SET until = excluded.until`,
 		t.Tenant(), approvalID, principalID, until)
 }
 
-// EndSnoozes deletes the snoozes of an action.
+// EndSnoozes deletes the snoozes of an action: those of a principal, or of all if principalID is "".
 func (t Writes) EndSnoozes(principalID, approvalID string) error {
 	return t.Write(`
 DELETE FROM snooze WHERE tenant = $1 AND ($3 = '' OR principal_id = $3)

@@ -1,6 +1,6 @@
 package shared
 
-// idRanges find the ids of a range, by the prefix of the ids.
+// idRanges holds, by the prefix of the ids, the statement that finds the ids of a range.
 var idRanges = map[string]string{
 	"act_": `
 SELECT id FROM action WHERE tenant = $1 AND id >= $2 AND id < $3

@@ -29,7 +29,7 @@ SELECT tenant, id, number, purpose, sealed, master, created_at, created_by, reti
 FROM ring_key WHERE tenant = $1 AND purpose = $2 ORDER BY created_at DESC, id DESC`, t.Tenant(), string(purpose))
 }
 
-// OldRingKeys lists keys in use, of all tenants, oldest first.
+// OldRingKeys lists keys in use that were created before a time, of all tenants, oldest first.
 func (t Reads) OldRingKeys(purpose gatehouse.RingPurpose, before time.Time, limit int) ([]*gatehouse.RingKey, error) {
 	defer t.AllTenants()()
 	return list(t, scanRingKey, `
@@ -117,7 +117,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		v.Tenant, v.ID, v.ActionID, v.ApprovalID, v.Recipient, v.CreatedAt, v.ExpiresAt, v.Tries)
 }
 
-// CountReviewTry counts a wrong code, up to five.
+// CountReviewTry counts a tried code, right or wrong, up to five.
 func (t Writes) CountReviewTry(id string) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5`, t.Tenant(), id)

@@ -32,7 +32,7 @@ func (t Reads) LogPosition() (int64, error) {
 	return next, err
 }
 
-// MoveLogPosition fails with ErrConflict if another process has moved the position.
+// MoveLogPosition moves the position; ErrConflict if another process has moved it.
 func (t Writes) MoveLogPosition(from, to int64) error {
 	if from < 0 {
 		return t.Write(`INSERT INTO notification_position (tenant, next) VALUES ($1, $2)`, t.Tenant(), to)

@@ -17,7 +17,7 @@ func scanPreference(r Row) (*gatehouse.Preference, error) {
 	return p, json.Unmarshal([]byte(muted), &p.Muted)
 }
 
-// ListPreferences lists preferences by principal and channel.
+// ListPreferences lists the preferences of a principal, or of all if principal is "", sorted by principal and channel.
 func (t Reads) ListPreferences(principal string) ([]*gatehouse.Preference, error) {
 	return list(t, scanPreference, `
 SELECT tenant, principal_id, channel, muted, quiet_from, quiet_to, quiet_zone, changed_at

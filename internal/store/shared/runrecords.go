@@ -19,7 +19,7 @@ SELECT tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens
 FROM model_usage WHERE tenant = $1 AND run_id = $2 ORDER BY seq`, t.Tenant(), runID)
 }
 
-// ClaimBudget stores the maximum cost of a call, and deletes claims made before the time forget.
+// ClaimBudget stores the maximum cost of a call, and deletes claims in the same currency from before the time forget.
 func (t Writes) ClaimBudget(c *gatehouse.BudgetClaim, forget time.Time) error {
 	if err := t.Owns(c.Tenant); err != nil {
 		return err

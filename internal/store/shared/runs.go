@@ -17,7 +17,7 @@ const (
 	KindReflexions = "x"
 )
 
-// HasEnded reports whether an action has ended for the runs that wait for it. An unknown action has not.
+// HasEnded reports whether an action has ended for the runs that wait for it. An unknown outcome is no end.
 func HasEnded(s gatehouse.Status) bool {
 	switch s {
 	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied,
@@ -64,8 +64,8 @@ func SortItems(items []*gatehouse.Step) {
 	})
 }
 
-// MayHaveItems reports whether a step may be waiting for items: it waits, and
-// for nothing else.
+// MayHaveItems reports whether a step may be waiting for items: it is waiting, and not for a child run, an
+// event or a time.
 func MayHaveItems(s *gatehouse.Step) bool {
 	return s.Status == gatehouse.StepWaiting && s.Parent == "" && s.ChildRun == "" && s.Event == "" && s.DueAt == nil
 }
@@ -143,8 +143,8 @@ func CompareLanes(a, b gatehouse.Lane) int {
 		cmp.Compare(a.Workflow, b.Workflow))
 }
 
-// RunListKey returns the values to which a cursor of a list of runs is bound. Without times,
-// cursors are the same as before that filter existed.
+// RunListKey returns the values to which a cursor of a list of runs is bound. Without a filter by time or input, they
+// are those of older versions, whose cursors stay valid.
 func RunListKey(tenant string, f gatehouse.RunFilter) []string {
 	key := []string{tenant, string(f.Status), f.Workflow}
 	if !f.Since.IsZero() || !f.Until.IsZero() {
@@ -156,7 +156,7 @@ func RunListKey(tenant string, f gatehouse.RunFilter) []string {
 	return BoundToReader(key, f.ReadBy)
 }
 
-// RunIndex is the condition of the index that serves a list of runs.
+// RunIndex is a condition that holds for all runs: the condition of the partial index that serves a list of runs.
 func RunIndex(f gatehouse.RunFilter) string {
 	switch {
 	case f.Workflow != "" && f.Status != "":

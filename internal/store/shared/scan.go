@@ -22,7 +22,7 @@ type Row interface {
 	Skip(n int)
 }
 
-// JSONAt is listAt for a JSON value.
+// JSONAt reads a JSON value from the next column; nil for "". It keeps the first error in err.
 func JSONAt[T any](r Row, err *error) *T {
 	v, e := DecodeJSON[T](r.Text())
 	if e != nil && *err == nil {

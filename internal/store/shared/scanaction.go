@@ -22,7 +22,7 @@ type extra struct {
 	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
 }
 
-// EncodeExtra stores the rare parts; "" for none.
+// EncodeExtra encodes the rare parts of an action's proposal; "" for none.
 func EncodeExtra(a *gatehouse.Action) (string, error) {
 	if len(a.Evaluations) == 0 && a.ArtifactDiff == nil && a.Callback == nil && len(a.Ceilings) == 0 &&
 		a.RiskName == "" && a.Title == "" && a.Repeats == "" && a.RebasedBy == "" && a.UndoneBy == "" &&

@@ -80,7 +80,7 @@ func WordsToRemove(actions []*Searchable) (keys []WordOfBlock, seqs map[WordOfBl
 	return keys, seqs
 }
 
-// WithoutSeqs returns the rows of a word without those of some actions.
+// WithoutSeqs returns the rows of a word without those of some actions; nil if none are left.
 func WithoutSeqs(rows []byte, seqs []int64) (left []byte) {
 	for ; len(rows) >= 2; rows = rows[2:] {
 		if !slices.ContainsFunc(seqs, func(seq int64) bool {

@@ -63,7 +63,7 @@ func (f *Finder) StoredStatus() gatehouse.Status {
 	return f.Status
 }
 
-// Find returns the first limit actions after a place, in the list's order.
+// Find returns the first limit matching actions after a place, in the list's order.
 func (f *Finder) Find(after Place, limit int) ([]*Searchable, error) {
 	if len(f.Search.parts) == 0 {
 		return nil, nil

@@ -102,7 +102,7 @@ ON CONFLICT (tenant, channel, action_id) DO UPDATE SET ref = excluded.ref, shown
 		c.Tenant, c.Channel, c.ActionID, c.Ref, c.Shown, t.Now())
 }
 
-// TouchCards makes the cards of an action due.
+// TouchCards makes the cards of an action due, those that are claimed as soon as their claim ends.
 func (t Writes) TouchCards(actionID string) error {
 	return t.Write(`
 UPDATE notification_card SET wanted = wanted + 1, due_at = CASE WHEN lease_owner = '' THEN $1 ELSE due_at END

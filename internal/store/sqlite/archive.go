@@ -8,11 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are the columns of shared.Ending for an action a. A failed
-// action ends when its push is closed. An action is pinned by its push, by a
-// run, by a ceiling whose window still covers it, by a step-up, and by related
-// actions. The parameter is a time: ceiling claims at or before it no longer
-// count.
+// endingColumns are the columns of shared.Ending for an action a. A failed action ends when its push is closed. An
+// open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims that are
+// counted at the time ?1 or before are outside every window.
 const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
   CASE WHEN a.status = 'failed'
     THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)

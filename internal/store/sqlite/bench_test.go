@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// callers are the concurrency levels that PERFORMANCE asks for.
+// callers are the measured numbers of concurrent callers.
 var callers = []int{1, 16, 64, 256}
 
 // fill stores n pending actions and returns their ids' suffixes.

@@ -60,6 +60,7 @@ func (s *ceilingSums) change(at timeSlice, amount int64) {
 	s.known[at.account].add(at.end, amount)
 }
 
+// unstored adds to the changes that are not stored yet.
 func (s *ceilingSums) unstored(at timeSlice, amount int64) {
 	if s.changes == nil {
 		s.changes = make(map[timeSlice]int64)
@@ -67,7 +68,7 @@ func (s *ceilingSums) unstored(at timeSlice, amount int64) {
 	s.changes[at] += amount
 }
 
-// add does nothing if the account is not known.
+// add adds to the sum of the slice with this end; a may be nil, for an account that is not known.
 func (a *accountSums) add(end, amount int64) {
 	if a == nil || end <= a.since {
 		return

@@ -28,8 +28,7 @@ type checkpointer struct {
 	c    *conn
 	wake chan struct{}
 	done chan struct{}
-	// copied tells the writer that the checkpointer has ended its passes, and that the writer must copy
-	// the rest.
+	// copied is true if the checkpointer has ended its passes, so the writer must copy the rest.
 	copied atomic.Bool
 
 	// Only the writer's goroutine uses the following fields.

@@ -143,7 +143,7 @@ func TestNothingIsCompiledTwice(t *testing.T) {
 	})
 }
 
-// The rewritten CHECKs reject the same rows as before.
+// TestChecksHold writes values that a CHECK or a trigger must refuse.
 func TestChecksHold(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -10,7 +10,7 @@ import (
 // errEnough stops a walk.
 var errEnough = errors.New("sqlite: enough")
 
-// ActionFacts walks the narrow rows of actions, newest first.
+// ActionFacts reads actions without their proposals, newest first.
 func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) error {
 	var where condition
 	where.add("a.tenant = ?", t.tenant)

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// FuzzCursor feeds hostile cursors to a list: each is either refused as invalid
-// or identical to a cursor that this list produced.
+// FuzzCursor parses arbitrary texts as cursors: each is either refused as invalid, or is the encoding of the
+// cursor that it means.
 func FuzzCursor(f *testing.F) {
 	f.Add("")
 	f.Add("bnVsbA")

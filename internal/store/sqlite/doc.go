@@ -8,8 +8,8 @@
 // one transaction with one fsync (group commit), and never waits for more. The
 // rules:
 //
-//   - An error, a panic or a violated foreign key undoes that closure and is
-//     reported to its caller alone. Savepoints are used only when needed: when a closure fails
+//   - An error, a panic or a violated foreign key undoes the closure that caused it, and is
+//     reported to that closure's caller alone. Savepoints are used only when needed: when a closure fails
 //     after a write, the batch is rolled back and run again with one savepoint per closure.
 //   - The writer remembers the sums of ceilings, and stores those that a batch changed before its
 //     COMMIT. A rollback drops what it remembers.

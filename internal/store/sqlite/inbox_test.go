@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-var inboxRows = flag.Int("inbox", 20_000, "actions in BenchmarkInbox; a tenth of them is pending")
+var inboxRows = flag.Int("inbox", 20_000, "actions in BenchmarkInbox; a tenth of them are pending")
 
 // populate inserts n actions with bulk statements. One in every is pending.
 // expiry is an SQL expression over the row number i, in seconds.

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestInspect reads while another process writes, sees its commits, and changes nothing.
+// TestInspect reads beside a store that writes, sees its commits, and changes nothing.
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "gatehouse.db")

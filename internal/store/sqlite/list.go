@@ -128,9 +128,9 @@ UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
 	return c, f.Query, nil
 }
 
-// newest walks an index by id, newest first. Pending takes one walk per risk
-// level; expired takes the swept rows and the overdue pending rows. The walks
-// are merged.
+// newest walks an index by id, newest first. A list of pending actions merges one walk per risk level. A list of
+// expired actions merges two walks: of the actions that the sweeper has expired, and of the pending ones past their
+// expiry.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) ([]place, error) {
 	if after != "" {
 		c.add("a.id < ?", after)

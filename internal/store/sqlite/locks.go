@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The single writer has locked every row: these methods only read, or do nothing.
+// The single writer already excludes all other writers: these methods lock nothing.
 
 // LockGrant is FindGrant.
 func (t *tx) LockGrant(id string) (*gatehouse.Grant, error) { return t.FindGrant(id) }

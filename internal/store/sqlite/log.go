@@ -189,10 +189,9 @@ func (t *readTx) LogHashes(positions []int64) ([]gatehouse.Hash, error) {
 	return hashes, nil
 }
 
-// UnnumberedLeaves lists the leaves that wait for the sequencer. One connection
-// writes all rows, so row numbers are in commit order, and a tenant's leaves
-// are numbered in that order. So every leaf without a number has a higher row number than the last
-// numbered one.
+// UnnumberedLeaves lists the leaves that wait for the sequencer. One connection writes all rows, so row numbers are in
+// commit order, and a tenant's leaves are numbered in that order. So a leaf without a number has a higher row number
+// than the last numbered leaf of its tenant.
 func (t *readTx) UnnumberedLeaves(limit int) (list []*gatehouse.PendingLeaf, err error) {
 	err = t.each(`SELECT l.seq, l.tenant, l.action_id, l.body FROM audit_leaf l
 WHERE l.seq > (SELECT numbered FROM meta WHERE id = 1)

@@ -17,8 +17,8 @@ var migrations embed.FS
 const applicationID = 0x47415445
 
 // migrate brings the file to the newest version in files, forward only, each
-// migration in its own transaction. It refuses, and does not change, a file
-// that is newer than that or older than the first release. The caller holds the
+// migration in its own transaction. It refuses, and does not change, a database that
+// is newer than files or older than the first release. The caller holds the
 // file's lock. Each migration of a file that has data is logged, since it may
 // take long. The version is SQLite's user_version, which is part of the
 // transaction.

@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// ListPushes lists newest first.
+// ListPushes lists pushes, newest first.
 func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
 	bound := shared.PushBound(t.tenant, f)
 	c, err := shared.ParseCursor(f.Cursor, shared.KindPushes, bound...)
@@ -73,7 +73,7 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
 	var where condition
-	// People decided, which makes an entry of the corpus.
+	// Each approval that people decided makes a corpus entry.
 	where.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
 	shared.ReadBy(where.add, "seq", t.tenant, readBy)
 	err = t.each(

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// maxPeople bounds each of the maps below; a full map is emptied.
+// maxPeople bounds the cached entries of each kind; a full map is emptied.
 const maxPeople = 4096
 
 // credentials caches API keys and edit tokens, so that a request is
@@ -86,7 +86,7 @@ type people struct {
 	// by holds a principal under its id and under the name that it was looked
 	// up by.
 	by map[principalID]*gatehouse.Principal
-	// byAudience holds the first answerers of questions by audience.
+	// byAudience holds the first answerers of questions, by audience: at most maxPeople principals in all.
 	byAudience map[audience][]*gatehouse.Principal
 	// touched is set from a write of identity data to the end of its
 	// transaction, while it is not known whether the write will be committed.

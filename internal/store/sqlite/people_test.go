@@ -85,11 +85,11 @@ func TestCredentialsAreForgotten(t *testing.T) {
 	}
 	findKey(t, s, hash).Roles[0] = gatehouse.RoleAdmin
 	if findKey(t, s, hash).Roles[0] != gatehouse.RoleApprover {
-		t.Error("a caller changed what is kept")
+		t.Error("a caller changed the cached principal")
 	}
 	update(t, s, func(tx gatehouse.Tx) error { return tx.PutEditToken(p.ID, [32]byte{5}) })
 	if findToken(t, s, p.ID) != [32]byte{5} {
-		t.Error("the old token is known after its end")
+		t.Error("the old token is still known")
 	}
 	off := *p
 	off.Disabled = true
@@ -99,12 +99,11 @@ func TestCredentialsAreForgotten(t *testing.T) {
 	}
 	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") })
 	if findKey(t, s, hash) != nil {
-		t.Error("the key is known after its end")
+		t.Error("the revoked key is still known")
 	}
 }
 
-// TestCredentialsReadBeforeAChange: a read that began before a change ends
-// after it.
+// TestCredentialsReadBeforeAChange: a read that began before a change and ends after it caches nothing.
 func TestCredentialsReadBeforeAChange(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -149,7 +148,7 @@ func TestNothingIsKeptBesideAnother(t *testing.T) {
 	}
 	update(t, s, func(tx gatehouse.Tx) error { return tx.RevokeKey("key_1") })
 	if known() {
-		t.Error("the key is known after its end")
+		t.Error("the revoked key is still known")
 	}
 }
 

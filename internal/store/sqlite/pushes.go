@@ -51,8 +51,7 @@ func (t *readTx) attachPush(row scanned) error {
 		func(r *stmt) (err error) { row.action.Receipt = shared.ScanReceipt(r, &err); return err }, row.seq)
 }
 
-// deadLetters is the condition of an index and equals
-// [gatehouse.Push.DeadLetter].
+// deadLetters is the condition of an index and the SQL form of [gatehouse.Push.DeadLetter].
 const deadLetters = `(status = 'unknown' OR status = 'failed' AND closed_at IS NULL)`
 
 // CountAllDeadLetters counts the dead letters of all tenants.
@@ -166,7 +165,7 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	if err != nil {
 		return next, err
 	}
-	except = slices.Sorted(slices.Values(except)) // up to all tenants
+	except = slices.Sorted(slices.Values(except)) // may be all tenants: looked up by binary search
 	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
 		if _, left := slices.BinarySearch(except, tenant); !left && (next.IsZero() || due.Before(next)) {
 			next = due
@@ -176,8 +175,8 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// DueTenants lists the tenants with due pushes by name, wrapping around after a
-// name.
+// DueTenants lists the tenants with due pushes by name, round-robin: first those behind the tenant that the caller
+// passes as after, then those up to it.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	look := func(tenant string, due time.Time) (bool, error) {
 		if due.After(t.at) {
@@ -330,8 +329,7 @@ func (t *tx) ClaimLane(
 }
 
 const (
-	// The trigger that compares generations runs only when a generation is
-	// written.
+	// updateSame does not write the generation: otherwise the trigger that compares generations would run.
 	updateSame = `
 UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_error = ?4, error_code = ?5,
   not_before = ?6, next_attempt = ?7, picked_at = ?8, sent_at = ?9, applied_at = ?10, finished_at = ?11,

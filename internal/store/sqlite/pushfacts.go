@@ -11,8 +11,7 @@ import (
 const pushFactColumns = `connector, status, error_code, last_error, target_says, created_at, not_before, sent_at,
 	applied_at, finished_at`
 
-// PushFacts walks the narrow rows of pushes: the recent ones by id, then the
-// older ones that are queued or leased, by their indexes.
+// PushFacts reads the recent pushes by id, then the older ones that are queued or leased, by their indexes.
 func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.PushFact)) error {
 	var where condition
 	where.add("tenant = ?", t.tenant)

@@ -18,7 +18,7 @@ func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 		return err
 	}
 	if t.knownPush == (knownPush{c.Tenant, c.PushID, c.ActionID}) {
-		// Plain values instead of a SELECT: see InsertPush.
+		// The push is known to exist, so an INSERT of plain values is enough.
 		seq, err := t.rowOf(c.Tenant, c.ActionID)
 		if err != nil {
 			return err

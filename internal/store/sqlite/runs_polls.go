@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The queries of the polls. Each begins at the first work item, and none reads parked rows.
+// The queries of the polls. Each reads the head of an index, so its cost does not grow with the number of parked
+// steps.
 const (
 	// The maximum time makes the search start after the whole lane. A
 	// comparison of the lane alone would start at the lane and walk its rows.
@@ -76,7 +77,8 @@ SELECT s.status, (SELECT count(*) FROM run r INDEXED BY run_status
   WHERE r.tenant = t.id AND r.status = s.status AND r.status <> '') FROM tenant t CROSS JOIN s`
 )
 
-// DueLanes walks from lane to lane, one index lookup each.
+// DueLanes walks from lane to lane, with one index lookup each: first the lanes behind the one that the caller passes
+// as after, then those up to it.
 func (t *readTx) DueLanes(
 	tenant, tool string, after gatehouse.Lane, limit, each int,
 ) (list []gatehouse.DueLane, err error) {
@@ -221,7 +223,7 @@ func (t *readTx) SettledSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(settledSteps, limit)
 }
 
-// DueSteps lists due retries and elapsed waits.
+// DueSteps lists retries that are due, and waits and approvals whose time is over.
 func (t *readTx) DueSteps(limit int) ([]gatehouse.StepRef, error) {
 	return t.stepRefs(dueSteps, t.at, limit)
 }
@@ -251,7 +253,7 @@ func (t *readTx) DueSchedules(limit int) (list []*gatehouse.Schedule, err error)
 	return list, err
 }
 
-// NextRunWorkAt reads the head of each queue.
+// NextRunWorkAt reads the first row of each queue that is ordered by time, and looks for a woken step.
 func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	err = t.each(nextRunWork, func(r *stmt) error {
 		if at := r.TimePtr(); at != nil {
@@ -262,7 +264,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts open runs and reads only an index.
+// RunCounts counts the open runs of all tenants by status. It reads the index run_status only.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *stmt) error {

@@ -197,8 +197,8 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	return err
 }
 
-// A taken key is an ordinary answer and must not undo the transaction. For a
-// statement that changes one row, FAIL does that without a statement journal.
+// A key that another step holds is an ordinary answer, and must not undo the transaction. UPDATE OR FAIL keeps the
+// transaction, and needs no statement journal for a statement that changes one row.
 const updateStep = `UPDATE OR FAIL step
 SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
   failure_code = ?6, failure_detail = ?7,

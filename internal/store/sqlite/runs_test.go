@@ -76,8 +76,8 @@ var polls = map[string]func(gatehouse.ReadQueues) (int, error){
 	"DueSchedules":  func(q gatehouse.ReadQueues) (int, error) { r, err := q.DueSchedules(100); return len(r), err },
 }
 
-// TestParkedRunsCostNothing counts the steps of SQLite's virtual machine for
-// each poll: as few with thousands of parked runs as with none.
+// TestParkedRunsCostNothing counts the steps of SQLite's virtual machine for each poll: at most 100 more with thousands
+// of parked runs than with none.
 func TestParkedRunsCostNothing(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
@@ -112,13 +112,13 @@ func TestParkedRunsCostNothing(t *testing.T) {
 	for name, n := range cost() {
 		// The head of a queue is read even when nothing in it is due.
 		if n > empty[name]+100 {
-			t.Errorf("%s takes %d steps, %d with nothing parked", name, n, empty[name])
+			t.Errorf("%s takes %d VM steps, want at most 100 more than the %d with nothing parked", name, n, empty[name])
 		}
 	}
 }
 
-// TestRunPlans asks for the query plan of every statement on runs: none scans a
-// whole table, and none sorts where an index has the order.
+// TestRunPlans: by their query plans, the statements below scan no whole table, and none sorts. The partial index
+// run_unbundled may be scanned.
 func TestRunPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})
@@ -199,7 +199,7 @@ func BenchmarkParkedRuns(b *testing.B) {
 
 const stepBatch = 32
 
-// BenchmarkSteps claims and completes steps in batches, one transaction each.
+// BenchmarkSteps claims a batch of steps in one transaction, and completes it in another.
 func BenchmarkSteps(b *testing.B) {
 	ctx := context.Background()
 	b.Run("store", func(b *testing.B) {

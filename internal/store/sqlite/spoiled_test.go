@@ -78,7 +78,7 @@ func wantAllBut(t *testing.T, s *Store, prefix string, errs []error, culprit *at
 		is := stored[fmt.Sprint(prefix, i)]
 		if int64(i) == culprit.Load() {
 			if !errors.Is(err, own) || is {
-				t.Errorf("the one that failed: %v, stored %t", err, is)
+				t.Errorf("the closure that failed: %v, stored %t", err, is)
 			}
 		} else if err != nil || !is {
 			t.Errorf("number %d: %v, stored %t", i, err, is)

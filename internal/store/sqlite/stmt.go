@@ -21,8 +21,8 @@ type stmt struct {
 	p      uintptr
 	sql    string
 	params int
-	// numbers holds the argument's number of each parameter that is named $1, $2 and so on, as on PostgreSQL.
-	// It is nil if the parameters are unnamed: then the order tells.
+	// numbers holds, for each parameter, the number in its name ($1, $2 and so on), which is the number of its
+	// argument. It is nil if the parameters have no such names: then they have the order of the arguments.
 	numbers []int
 	// buf is C memory that holds the bound texts until the next bind.
 	buf    uintptr

@@ -38,7 +38,7 @@ type Store struct {
 	log       *slog.Logger
 	lock      *fileLock
 	clock     atomic.Int64 // the highest reading so far, in microseconds
-	lagLogged atomic.Int64 // when the standing clock was last logged, in seconds since 1970
+	lagLogged atomic.Int64 // when logStandstill last logged, in seconds since 1970
 	readers   chan *conn
 	writer    *writer
 	// checkpointer and writer are nil in a Reader. Then nothing is cached,

@@ -43,11 +43,11 @@ func (t *tx) Write(sql string, args ...any) error {
 	return err
 }
 
-// WriteOrFail runs a statement that must change at least one row, else the error is none.
-func (t *tx) WriteOrFail(none error, sql string, args ...any) error {
+// WriteOrFail runs a statement. If it changes no row, the error is noRowErr.
+func (t *tx) WriteOrFail(noRowErr error, sql string, args ...any) error {
 	n, err := t.exec(sql, args...)
 	if err == nil && n == 0 {
-		return none
+		return noRowErr
 	}
 	return err
 }

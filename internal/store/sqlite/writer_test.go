@@ -136,7 +136,7 @@ func TestForeignKeyLeftOpen(t *testing.T) {
 		t.Errorf("errors %v", errs)
 	}
 	if runs.Load() != 1 {
-		t.Errorf("the innocent ran %d times", runs.Load())
+		t.Errorf("the good closure ran %d times", runs.Load())
 	}
 }
 
@@ -176,7 +176,7 @@ func TestDiskFull(t *testing.T) {
 		case i == 2 && !isCode(errs[i], sqlite3.SQLITE_FULL):
 			t.Errorf("closure %d: error %v, want disk full", i, errs[i])
 		case id != "" && errs[i] != nil:
-			t.Errorf("an innocent failed: %v", errs[i])
+			t.Errorf("a good closure failed: %v", errs[i])
 		case id != "" && !tenants(t, s)[id]:
 			t.Errorf("%s was acknowledged and is lost", id)
 		}
@@ -280,7 +280,7 @@ func TestUnclearCommit(t *testing.T) {
 				t.Errorf("while it is unclear what is stored, a write is answered %v", err)
 			}
 			if err := s.Ping(t.Context()); err == nil {
-				t.Error("Ping finds the store well")
+				t.Error("Ping returns no error")
 			}
 			if err := os.Symlink(dir, away); err != nil {
 				t.Fatal(err)

@@ -152,8 +152,7 @@ func (s *suite) actionFirstStatus() {
 func (s *suite) actionLinks() {
 	old := s.in(gatehouse.StatusSuperseded)
 	s.update(func(tx gatehouse.Tx) error {
-		// The use case links before it inserts; both orders are in one
-		// transaction.
+		// The use case links the revision before it inserts it, in the same transaction.
 		revised := s.action(tx.Now(), func(a *gatehouse.Action) { a.Revision, a.Supersedes = 2, old.ID })
 		if err := tx.LinkSuperseded(old.ID, revised.ID); err != nil {
 			return err

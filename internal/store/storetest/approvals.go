@@ -54,7 +54,7 @@ func (s *suite) votes() {
 		}
 		return err
 	})
-	s.same("one vote a person", s.find(a.ID).Approval.Votes, []gatehouse.Vote{second, changed})
+	s.same("one vote per person", s.find(a.ID).Approval.Votes, []gatehouse.Vote{second, changed})
 	s.refused(
 		gatehouse.ErrNotFound,
 		"a vote on nothing",
@@ -183,7 +183,7 @@ func (s *suite) writeAfterLock() {
 	s.same("after it all", s.find(a.ID).Status, gatehouse.StatusPending)
 }
 
-// lessons checks what decisions and applied actions leave behind.
+// lessons checks the corpus and the mirror: what decisions and applied actions leave behind.
 func (s *suite) lessons() {
 	a, b := s.pending(func(a *gatehouse.Action) {
 		a.Magnitude, a.Policy.Rules = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, nil
@@ -247,7 +247,7 @@ func (s *suite) lessons() {
 		}}, mirror...)
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	}
-	s.refused(gatehouse.ErrConflict, "one application an action",
+	s.refused(gatehouse.ErrConflict, "a second mirror of an action",
 		func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {

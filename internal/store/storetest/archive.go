@@ -163,9 +163,9 @@ func (s *suite) archiveRoundTrip() {
 	s.same("by its key", got, want)
 	if err := s.store.Read(context.Background(), tenant,
 		func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindAction(full.ID); return err }); err != nil {
-		s.Fatalf("one question: %v", err)
+		s.Fatalf("Read: %v", err)
 	}
-	s.same("by one question", got, want)
+	s.same("by Read", got, want)
 	s.update(func(tx gatehouse.Tx) (err error) { got, err = tx.LockAction(full.ID); return err })
 	s.same("locked", got, want)
 	s.same("its push", s.findPush(p.ID), wantPush)
@@ -211,10 +211,10 @@ func (s *suite) gone(a *gatehouse.Action, p *gatehouse.Push) {
 		corpus, e4 := tx.ListCorpus("", "", 0)
 		receipts, e5 := tx.ListReceipts(a.ID)
 		if n := len(named.Items) + len(pushes.Items) + len(mirror.Items) + len(corpus.Items) + len(receipts); n > 0 {
-			s.Errorf("lists of the living have %d rows of it", n)
+			s.Errorf("lists outside the archive have %d rows of the archived action", n)
 		}
 		if _, err := tx.SuccessReceipt(p.IdempotencyKey); !errors.Is(err, gatehouse.ErrNotFound) {
-			s.Errorf("its receipt is among the living: %v", err)
+			s.Errorf("the archived action's receipt is not archived: error %v", err)
 		}
 		return errors.Join(err, e, e2, e3, e4, e5)
 	})
@@ -288,7 +288,7 @@ func (s *suite) archivePins() {
 			Method: gatehouse.StepUpPasskey, At: tx.Now(),
 		}))
 	})
-	s.same("what is old enough of nothing", planned(s.plan(states[gatehouse.StatusPending].ProposedAt)), []string(nil))
+	s.same("planned before actions ended", planned(s.plan(states[gatehouse.StatusPending].ProposedAt)), []string(nil))
 	slices.Sort(want)
 	before := s.later()
 	s.same("planned", planned(s.plan(before)), want)
@@ -387,7 +387,7 @@ func (s *suite) archiveStays() {
 			Late: true, Source: "call", At: tx.Now(),
 		})
 	})
-	s.refused(gatehouse.ErrConflict, "archiving a living one in its place",
+	s.refused(gatehouse.ErrConflict, "archiving it again",
 		func(tx gatehouse.Tx) error { return tx.PutArchived([]*gatehouse.Archived{was}) })
 	s.same("the row", record(), was)
 

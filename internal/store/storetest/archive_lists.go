@@ -24,7 +24,7 @@ func (s *suite) archiveWalls() {
 	s.as(other).update(func(tx gatehouse.Tx) error {
 		list, err := tx.LockEnded(family, before)
 		if len(list) > 0 {
-			s.Error("another tenant locks it for the archive")
+			s.Error("another tenant locked the action for the archive")
 		}
 		return err
 	})
@@ -104,7 +104,7 @@ func (s *suite) archiveLists() {
 		}
 		_, err = tx.ListActions(gatehouse.ActionFilter{Cursor: page.NextCursor})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
-			s.Errorf("the archive's cursor on the living: %v", err)
+			s.Errorf("a cursor of the archive in the list of actions: error %v", err)
 		}
 		return nil
 	})

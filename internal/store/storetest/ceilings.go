@@ -130,7 +130,7 @@ func (s *suite) ceilings() {
 	want("reserved again", "3.000001")
 	s.refused(
 		gatehouse.ErrNotFound,
-		"a claim of nothing",
+		"a claim for an action that does not exist",
 		func(tx gatehouse.Tx) error { return reserve(tx, "act_none", claim("1")) },
 	)
 	err := s.store.Update(
@@ -139,7 +139,7 @@ func (s *suite) ceilings() {
 		func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("1e30")) },
 	)
 	if err == nil {
-		s.Fatal("an amount that cannot be kept was reserved")
+		s.Fatal("an amount that is too large to store was reserved")
 	}
 	want("after refusals", "3.000001")
 }

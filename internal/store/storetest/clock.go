@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -78,23 +79,31 @@ func (s *suite) clockJumps() {
 	at(base)
 	s.same("expired stays expired", s.find(a.ID).Status, gatehouse.StatusExpired)
 
-	// The buckets of the inbox are fixed by the first page.
-	at(base.Add(24 * time.Hour))
-	soon := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(61 * time.Minute) })
-	sooner := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(30 * time.Minute) })
-	later := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(5 * time.Hour) })
-	f := gatehouse.ActionFilter{Sort: gatehouse.SortUrgency, Limit: 1}
-	var got []string
-	for f.Cursor != "" || len(got) == 0 {
-		s.view(func(tx gatehouse.ReadTx) error {
-			page, err := tx.ListActions(f)
-			for _, a := range page.Items {
-				got = append(got, a.ID)
-			}
-			f.Cursor = page.NextCursor
-			return err
-		})
-		at(base.Add(24*time.Hour + 10*time.Minute))
+	// The buckets of the inbox are fixed by the first page, also in a search.
+	for i, query := range []string{"", "lamp"} {
+		day := base.Add(time.Duration(i+1) * 24 * time.Hour)
+		at(day)
+		expiring := func(after time.Duration) *gatehouse.Action {
+			return s.pending(func(a *gatehouse.Action) {
+				a.Target.EntityRef = "lamp-" + after.String()
+				a.Approval.ExpiresAt = a.ProposedAt.Add(after)
+			})
+		}
+		soon, second, sooner, later := expiring(61*time.Minute), expiring(62*time.Minute), expiring(30*time.Minute),
+			expiring(5*time.Hour)
+		f := gatehouse.ActionFilter{Query: query, Sort: gatehouse.SortUrgency, Limit: 1}
+		var got []string
+		for f.Cursor != "" || len(got) == 0 {
+			s.view(func(tx gatehouse.ReadTx) error {
+				page, err := tx.ListActions(f)
+				for _, a := range page.Items {
+					got = append(got, a.ID)
+				}
+				f.Cursor = page.NextCursor
+				return err
+			})
+			at(day.Add(10 * time.Minute))
+		}
+		s.same(fmt.Sprintf("walk %d while time passes", i), got, []string{sooner.ID, soon.ID, second.ID, later.ID})
 	}
-	s.same("walked while time passes", got, []string{sooner.ID, soon.ID, later.ID})
 }

@@ -106,7 +106,7 @@ func (s *suite) deadLetters() {
 		}
 		return nil
 	})
-	tell := func(when string, want int, found, lost string) {
+	check := func(when string, want int, found, lost string) {
 		s.Helper()
 		s.viewQueues(func(q gatehouse.ReadQueues) error {
 			n, err := q.CountAllDeadLetters()
@@ -115,9 +115,9 @@ func (s *suite) deadLetters() {
 		})
 		s.same(when+": another tenant's action with the effect", s.as("acme").deadLetterOf(effect), "")
 		s.same(when+": the action with the effect", s.deadLetterOf(effect), found)
-		s.same(when+": the action with the other", s.deadLetterOf(other), lost)
+		s.same(when+": the action with the other effect", s.deadLetterOf(other), lost)
 	}
-	tell("open", 2, failed.ActionID, unknown.ActionID)
+	check("open", 2, failed.ActionID, unknown.ActionID)
 
 	s.update(func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "not needed any more") })
 	got := s.findPush(failed.ID)
@@ -125,7 +125,7 @@ func (s *suite) deadLetters() {
 		got.Status != gatehouse.PushFailed || got.DeadLetter() {
 		s.Errorf("closed: %+v", got)
 	}
-	tell("closed", 1, "", unknown.ActionID)
+	check("closed", 1, "", unknown.ActionID)
 	s.same("the list without it", list(gatehouse.PushFilter{DeadLetters: true}), []string{unknown.ID})
 	s.same("it is still failed", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
 	s.refused(
@@ -144,9 +144,9 @@ func (s *suite) deadLetters() {
 	// A replayed push is in no list, and its old notes are gone.
 	unknown.Status, unknown.FinishedAt = gatehouse.PushQueued, nil
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(unknown, gatehouse.PushUnknown, unknown.Generation) })
-	tell("replayed", 0, "", "")
+	check("replayed", 0, "", "")
 	if p := s.findPush(unknown.ID); p.TargetSays != "" {
-		s.Errorf("a queued push says %q", p.TargetSays)
+		s.Errorf("a queued push has TargetSays %q", p.TargetSays)
 	}
 }
 

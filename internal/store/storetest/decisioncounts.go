@@ -9,8 +9,8 @@ import (
 )
 
 // decisionCounts checks that days and results add up per endpoint, that
-// concurrent additions are not lost, that unknown names are refused, and that
-// each tenant has its own counts.
+// concurrent additions are not lost, that unknown names and negative numbers are refused, and that each tenant
+// has its own counts.
 func (s *suite) decisionCounts() {
 	const other = "acme"
 	s.as(other).update(
@@ -86,7 +86,7 @@ func (s *suite) decisionCounts() {
 		"number":   add(tenant, noon.Add(72*time.Hour), "decide", gatehouse.ResultWon, -1),
 	} {
 		if err == nil {
-			s.Errorf("an unknown %s is stored", what)
+			s.Errorf("an invalid %s was stored", what)
 		}
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// grants: a grant is found by each field of the filter, counts its uses, ends once,
-// and is visible only in its tenant; a vote and a decision keep that a grant gave them.
+// grants: a grant is found by each field of the filter, counts its uses, ends once, and is visible only in its
+// tenant; a vote keeps the grant that cast it, and the action shows that a grant decided it.
 func (s *suite) grants() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

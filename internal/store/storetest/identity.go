@@ -158,8 +158,8 @@ func (s *suite) firstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Prin
 	return list
 }
 
-// answerers checks the first answerers against Answerers: the persons whom the
-// question asks and who may decide, in the same order.
+// answerers: the first answerers of a question may all decide, include everybody whom it asks, and are the first by id
+// if there are more than MaxFirstAnswerers.
 func (s *suite) answerers() {
 	some := func(change func(p *gatehouse.Principal)) *gatehouse.Principal { return s.insertPrincipal(change) }
 	in := func(group string) func(*gatehouse.Principal) {

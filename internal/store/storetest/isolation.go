@@ -79,7 +79,7 @@ func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 					gone = append(gone, "act_s"+n)
 					check(err)
 				} else if good = append(good, "act_s"+n); err != nil {
-					s.Errorf("an innocent failed: %v", err)
+					s.Errorf("a good closure failed: %v", err)
 				}
 				mu.Unlock()
 			}
@@ -90,7 +90,7 @@ func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 	s.view(func(tx gatehouse.ReadTx) error {
 		for _, id := range good {
 			if _, err := tx.FindAction(id); err != nil {
-				s.Errorf("%s was acknowledged: %v", id, err)
+				s.Errorf("%s was acknowledged, but is not stored: error %v", id, err)
 			}
 		}
 		for _, id := range gone {
@@ -233,7 +233,7 @@ func (s *suite) canceledCaller() {
 	defer stop()
 	err := s.store.Update(short, s.tenant, func(tx gatehouse.Tx) error {
 		if short.Err() == nil {
-			s.Error("it did not wait") // an engine that runs both at once must make this one wait
+			s.Error("the second Update did not wait") // an engine that runs both at once must make this one wait
 		}
 		return short.Err()
 	})
@@ -250,7 +250,7 @@ func (s *suite) canceledCaller() {
 			s.Errorf("Update: error %v, but stored: %v", err, found == nil)
 		}
 		if _, err := q.In("never").FindTenant(); !errors.Is(err, gatehouse.ErrNotFound) {
-			s.Errorf("a transaction without a caller was stored: %v", err)
+			s.Errorf("an Update whose caller gave up was stored: error %v", err)
 		}
 		return nil
 	})

@@ -232,8 +232,8 @@ func (s *suite) listWalk() {
 			stays = append(stays, a)
 		}
 	}
-	// Each walk gets a bounded number of new rows: an unbounded writer would
-	// make the walks from the newest on longer and longer.
+	// Each walk gets a bounded number of new rows: an unbounded writer would make each walk longer than the one
+	// before.
 	const walks, fresh = 9, 40
 	room := make(chan struct{}, walks*fresh)
 	var writers sync.WaitGroup
@@ -333,7 +333,7 @@ func (s *suite) listLarge() {
 	}
 }
 
-// mirrorLarge checks the same for applied actions.
+// mirrorLarge is listLarge for the list of applied changes.
 func (s *suite) mirrorLarge() {
 	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
 	want := make([]string, 9)

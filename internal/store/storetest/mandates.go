@@ -90,10 +90,10 @@ func (s *suite) mandates() {
 		}
 	})
 	for what, widen := range map[string]func(*gatehouse.Mandate){
-		"more":     func(m *gatehouse.Mandate) { m.InAll.Count = 3 },
-		"longer":   func(m *gatehouse.Mandate) { m.ExpiresAt = now.Add(time.Hour) },
-		"unused":   func(m *gatehouse.Mandate) { m.InAll.Used = 0 },
-		"past all": func(m *gatehouse.Mandate) { m.InAll.Used = 3 },
+		"more":           func(m *gatehouse.Mandate) { m.InAll.Count = 3 },
+		"longer":         func(m *gatehouse.Mandate) { m.ExpiresAt = now.Add(time.Hour) },
+		"unused":         func(m *gatehouse.Mandate) { m.InAll.Used = 0 },
+		"over the limit": func(m *gatehouse.Mandate) { m.InAll.Used = 3 },
 	} {
 		wider := *m
 		widen(&wider)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -110,7 +111,7 @@ func (s *suite) notifications() {
 		if e == nil && !next.Equal(*later.DueAt) {
 			s.Errorf("next at %s, want %s", next, later.DueAt)
 		}
-		return err
+		return errors.Join(err, e)
 	})
 	s.updateQueues(func(q gatehouse.Queues) error {
 		n, err := q.PurgeNotifications(now.Add(time.Hour), 10)
@@ -218,7 +219,7 @@ func (s *suite) channelStates() {
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.HurryNotifications("mail") })
 	if got := s.note(waits.ID); !got.DueAt.Before(*waits.DueAt) {
-		s.Errorf("one that failed is due at %s still", got.DueAt)
+		s.Errorf("a retry is still due at %s", got.DueAt)
 	}
 	if got := s.note(fresh.ID); !got.DueAt.Equal(*fresh.DueAt) {
 		s.Errorf("one that was not tried moved to %s", got.DueAt)

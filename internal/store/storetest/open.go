@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// opens compares what the Open methods return with what the methods for one thing do.
+// opens compares the results of the Open methods with those of the methods that read one thing each.
 func (s *suite) opens() {
 	boss := s.insertPrincipal()
 	bot := s.insertPrincipal(func(p *gatehouse.Principal) { p.Kind, p.Sponsor = gatehouse.KindAgent, boss.ID })
@@ -67,7 +67,7 @@ func (s *suite) opens() {
 	s.update(func(tx gatehouse.Tx) error {
 		o, err := tx.OpenDecision(gatehouse.DecisionQuery{By: by, ActionID: "act_none", Approve: true})
 		if err == nil && (o.Action != nil || o.Principal == nil) {
-			s.Errorf("of no action: %+v", o)
+			s.Errorf("a decision of a missing action: %+v", o)
 		}
 		return err
 	})
@@ -103,7 +103,7 @@ func (s *suite) opens() {
 		}
 		return nil
 	})
-	s.refused(gatehouse.ErrNotFound, "a revision of nothing", func(tx gatehouse.Tx) error {
+	s.refused(gatehouse.ErrNotFound, "a revision of a missing action", func(tx gatehouse.Tx) error {
 		_, err := tx.OpenProposal(gatehouse.ProposalQuery{Supersedes: "act_none"})
 		return err
 	})
@@ -129,7 +129,7 @@ func (s *suite) opens() {
 		s.same("the push", o.Push, p)
 		rights("a push", o.Rights, zoe.ID)
 		if o.Receipt != nil {
-			s.Errorf("a receipt of nothing: %+v", o.Receipt)
+			s.Errorf("a receipt before the push was sent: %+v", o.Receipt)
 		}
 		return nil
 	})
@@ -140,7 +140,7 @@ func (s *suite) opens() {
 			return err
 		})
 	}
-	s.refused(gatehouse.ErrNotFound, "a step of nothing", func(tx gatehouse.Tx) error {
+	s.refused(gatehouse.ErrNotFound, "a step of a missing run", func(tx gatehouse.Tx) error {
 		_, err := tx.OpenStep("run_none", "")
 		return err
 	})

@@ -64,7 +64,7 @@ func (s *suite) readers() {
 		f.ReadBy = "prn_mine"
 		s.same("what the reader sees, sorted by "+string(f.Sort), sorted(s.list(f)), mine)
 	}
-	s.same("what the run's other agent sees",
+	s.same("what the agent that started another run sees",
 		slices.Contains(s.list(gatehouse.ActionFilter{ReadBy: "prn_other"}), fromForeign.ID), true)
 
 	var runs []string
@@ -103,7 +103,7 @@ func (s *suite) readers() {
 	s.same("the reader's facts", sorted(facts), mine)
 }
 
-// readPushes checks the same for pushes, applied actions and corpus entries.
+// readPushes is readers for pushes, applied changes and corpus entries.
 func (s *suite) readPushes() {
 	var mine []string
 	for i := range 6 {

@@ -235,7 +235,7 @@ func (s *suite) workflows() {
 			return err
 		}
 		if _, err := tx.FindWorkflowSummary("nobody", before); !errors.Is(err, gatehouse.ErrNotFound) {
-			s.Errorf("the summary of none: error %v", err)
+			s.Errorf("the summary of an unknown workflow: error %v", err)
 		}
 		summary, err := tx.FindWorkflowSummary("triage", before)
 		s.same("one by its name", summary, &gatehouse.WorkflowSummary{Workflow: second, Versions: 2, Runs: want[1].Runs})
@@ -410,7 +410,7 @@ func (s *suite) runKeys() {
 	running := moved(st, gatehouse.StepRunning, s.now(), func(n *gatehouse.Step) { n.IdempotencyKey = "k1" })
 	s.refused(gatehouse.ErrConflict, "taking a known key",
 		func(tx gatehouse.Tx) error { return tx.UpdateStep(running, st.Status, 0) })
-	s.same("who was refused", s.findStep(st), st)
+	s.same("the step that was refused", s.findStep(st), st)
 	holder := func() (got *gatehouse.Step, err error) {
 		err = s.store.View(
 			s.Context(),
@@ -420,7 +420,7 @@ func (s *suite) runKeys() {
 		return got, err
 	}
 	if got, err := holder(); err != nil || got.ID != r.Steps[0].ID {
-		s.Fatalf("who holds the key: %v, %v", got, err)
+		s.Fatalf("the holder of the key: %v, %v", got, err)
 	}
 	// A failed or canceled step releases its key.
 	s.moveStep(r.Steps[0], gatehouse.StepRunning)
@@ -430,7 +430,7 @@ func (s *suite) runKeys() {
 	}
 	s.moveStep(st, gatehouse.StepRunning, func(n *gatehouse.Step) { n.IdempotencyKey = "k1" })
 	if got, err := holder(); err != nil || got.ID != st.ID {
-		s.Errorf("who holds it now: %v, %v", got, err)
+		s.Errorf("the new holder: %v, %v", got, err)
 	}
 	s.moveStep(st, gatehouse.StepSucceeded)
 	if got, err := holder(); err != nil || got.ID != st.ID {

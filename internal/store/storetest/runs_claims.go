@@ -38,8 +38,8 @@ func (s *suite) heads(claimed []*gatehouse.Step) {
 	}
 }
 
-// readySteps stores a run with n ready steps of a tool; the last one became
-// ready first.
+// readySteps stores a run with n ready steps of a tool. The last step became ready first; the result is in the order of
+// readiness.
 func (s *suite) readySteps(w *gatehouse.Workflow, tool string, n int) []*gatehouse.Step {
 	s.Helper()
 	r := s.newRun(w)
@@ -106,7 +106,7 @@ func (s *suite) stepClaims() {
 	}
 }
 
-// stepShares checks that a claim takes from each lane what its share says.
+// stepShares checks that a claim takes from each lane what its share allows.
 func (s *suite) stepShares() {
 	s.newTenants("acme")
 	a, b, c := s.workflow(tenant, "a", 1), s.workflow(tenant, "b", 1), s.workflow("acme", "a", 1)
@@ -115,13 +115,13 @@ func (s *suite) stepShares() {
 	share := func(w *gatehouse.Workflow, tool string, limit, workflow, tenant int) gatehouse.StepShare {
 		return gatehouse.StepShare{Lane: laneOf(w, tool), Limit: limit, MostOfWorkflow: workflow, MostOfTenant: tenant}
 	}
-	s.same("nobody's share", stepIDs(s.claimSteps(time.Minute)), []string(nil))
+	s.same("a claim without shares", stepIDs(s.claimSteps(time.Minute)), []string(nil))
 	got := s.claimSteps(time.Minute, share(a, "", 2, 0, 0), share(b, "", 1, 0, 0), share(c, "", 0, 0, 0))
 	s.same("those ready first, lane by lane", stepIDs(got), stepIDs(append(as[:2:2], bs[0])))
 	got = s.claimSteps(time.Minute, share(a, "", 4, 3, 0))
 	s.same("up to three of the workflow", stepIDs(got), stepIDs(as[2:3]))
 	got = s.claimSteps(time.Minute, share(a, "page", 4, 3, 0))
-	s.same("of another tool of it", stepIDs(got), []string(nil))
+	s.same("of another tool of the same workflow", stepIDs(got), []string(nil))
 	got = s.claimSteps(time.Minute, share(a, "page", 4, 4, 0), share(a, "", 4, 5, 0))
 	s.same("two lanes of one workflow", stepIDs(got), stepIDs(append(tool[:1:1], as[3])))
 	got = s.claimSteps(time.Minute, share(b, "", 4, 9, 7), share(a, "", 4, 9, 7), share(c, "", 4, 9, 7))
@@ -132,7 +132,7 @@ func (s *suite) stepShares() {
 	s.moveStep(s.findStep(as[0]), gatehouse.StepWaitingApproval)
 	s.moveStep(s.findStep(as[1]), gatehouse.StepSucceeded)
 	got = s.claimSteps(time.Minute, share(b, "", 4, 0, 7))
-	s.same("into the room", stepIDs(got), stepIDs(bs[2:4]))
+	s.same("into the places that became free", stepIDs(got), stepIDs(bs[2:4]))
 }
 
 // stepClaimRace lets many claim at once: no step is claimed twice, every step
@@ -284,12 +284,12 @@ func (s *suite) readyTools() {
 	zipped := first(s.readySteps(b, "zip", 1))
 	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		got, err := q.ReadyTools("", 1)
-		s.same("the first is another than the built-in one", got, []gatehouse.ReadyTool{{Tool: "zip", Since: zipped}})
+		s.same("the only tool with ready steps", got, []gatehouse.ReadyTool{{Tool: "zip", Since: zipped}})
 		return err
 	})
 	built := first(s.readySteps(a, "", 3))
 	mailed := first(s.readySteps(a, "mail", 2))
-	paged := first(s.readySteps(&other, "page", 5)) // longer than the lanes around it
+	paged := first(s.readySteps(&other, "page", 5)) // has waited longer than the lanes around it
 	s.readySteps(b, "page", 2)
 	pagedA := first(s.readySteps(a, "page", 3))
 	s.inState(b, gatehouse.StepBlocked)

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runItems: a locked run has only one item of its steps; for the others it has
-// their states until they are final.
+// runItems: a locked run contains one item at most; of the other items it contains only the states that are not
+// final.
 func (s *suite) runItems() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.newRun(w, "each", "nap", "after")

@@ -205,8 +205,7 @@ func (s *suite) stepPass() {
 	attempts(first, &second)
 }
 
-// stepOfAction returns the step that took up the action last, whichever began
-// first.
+// stepOfAction: FindStepByAction finds the step that took up the action last, whichever step began first.
 func (s *suite) stepOfAction() {
 	w := s.workflow(tenant, "triage", 1)
 	_, first := s.one(w)
@@ -220,13 +219,13 @@ func (s *suite) stepOfAction() {
 	for _, st := range []*gatehouse.Step{second, first} {
 		s.moveStep(st, gatehouse.StepRunning)
 		s.moveStep(st, gatehouse.StepWaitingApproval, take)
-		s.same("who took it up", find(), st)
+		s.same("the step that took it up", find(), st)
 	}
 	s.moveStep(second, gatehouse.StepSucceeded) // written again, but takes up nothing
-	s.same("who took it up last", find(), first)
+	s.same("the step that took it up last", find(), first)
 }
 
-// runLock: each locker of a run sees what the one before has written.
+// runLock: each transaction that locks a run sees what the previous one has written.
 func (s *suite) runLock() {
 	w := s.workflow(tenant, "triage", 1)
 	r, _ := s.one(w)

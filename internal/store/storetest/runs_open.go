@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// openLeases are the steps that somebody holds; the dispatcher's own pushes are not
-// among them. Schedules come by workflow.
+// openLeases checks that OpenLeases lists the leased steps, not the dispatcher's own pushes, and that ListSchedules
+// lists the tenant's schedules.
 func (s *suite) openLeases() {
 	w := s.workflow(tenant, "triage", 1)
 	s.readySteps(w, "crm", 3)

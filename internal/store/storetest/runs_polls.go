@@ -190,7 +190,7 @@ func (s *suite) nextRunWork() {
 	}
 	_, st := s.one(w)
 	if at := next(); !at.IsZero() {
-		s.Errorf("a step that is ready: %s", at)
+		s.Errorf("with only a ready step, the next time is %s", at)
 	}
 	base := s.now()
 	in := func(minutes int) time.Time { return base.Add(time.Duration(minutes) * time.Minute) }
@@ -220,7 +220,7 @@ func (s *suite) nextRunWork() {
 	d.Stop = gatehouse.RunFailed
 	s.update(func(tx gatehouse.Tx) error { return tx.MoveRun(d, d.Status) })
 	if at := next(); !at.IsZero() {
-		s.Errorf("after all: %s", at)
+		s.Errorf("with all work done, the next time is %s", at)
 	}
 	parked, a := s.inState(w, gatehouse.StepRunning), s.in(gatehouse.StatusApplied)
 	s.moveStep(parked, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
@@ -277,7 +277,7 @@ func (s *suite) queuedRuns() {
 		}
 		s.same("the oldest", runIDs(got), runIDs(queued[:3]))
 		if len(got[0].Steps) > 0 {
-			s.Error("they come with their steps")
+			s.Error("the runs contain their steps")
 		}
 		ofWorkflow, ofTenant, err := tx.StartedRuns("a", since)
 		if err != nil || ofWorkflow != 1 || ofTenant != 2 {
@@ -285,7 +285,7 @@ func (s *suite) queuedRuns() {
 		}
 		none, err := tx.OldestQueued("b", 3)
 		if len(none) > 0 {
-			s.Errorf("started ones: %v", runIDs(none))
+			s.Errorf("started runs are listed as queued: %v", runIDs(none))
 		}
 		return err
 	})

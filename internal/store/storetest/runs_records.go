@@ -218,7 +218,7 @@ func (s *suite) bundles() {
 			got, err := q.UnbundledRuns(limit)
 			s.same("without evidence", runIDs(got), runIDs(want))
 			if len(got) > 0 && len(got[0].Steps) > 0 {
-				s.Error("they come with their steps")
+				s.Error("the runs contain their steps")
 			}
 			return err
 		})

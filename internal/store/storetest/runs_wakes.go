@@ -22,6 +22,7 @@ func (s *suite) settled() map[string]bool {
 	return ids
 }
 
+// wakes checks whether SettledSteps lists a step.
 func (s *suite) wakes(what string, st *gatehouse.Step, want bool) {
 	s.Helper()
 	if got := s.settled()[st.ID]; got != want {
@@ -136,9 +137,8 @@ func (s *suite) childWakes() {
 	}
 }
 
-// wakeRace ends an action or a child run while its step is parked or moves on.
-// In whichever order they commit, the step is settled exactly when it is
-// parked.
+// wakeRace ends an action or a child run while the step that waits for it is parked, or moves on. In whichever order
+// the two commit, the step is settled in the end if it is parked, and only then.
 func (s *suite) wakeRace() {
 	const rounds = 24
 	w := s.workflow(tenant, "triage", 1)
@@ -192,8 +192,8 @@ func (s *suite) wakeRace() {
 	}
 }
 
-// wakeOrders holds one of the two transactions open between its writes, on
-// engines that run both at the same time.
+// wakeOrders ends an action in one transaction and parks its step in another. The first of the two, each in turn, stays
+// open after its writes, so that on some engines the second runs meanwhile.
 func (s *suite) wakeOrders() {
 	w := s.workflow(tenant, "triage", 1)
 	for _, parkFirst := range []bool{true, false} {

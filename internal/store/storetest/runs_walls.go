@@ -159,8 +159,8 @@ func (s *suite) runWalls() {
 	s.insert(c)
 }
 
-// lookAtRun calls every reading method for one tenant's rows and reports which
-// of them returned something.
+// lookAtRun calls methods that read workflows, runs and their rows, for one tenant, and reports which of them returned
+// something.
 func (s *suite) lookAtRun(
 	tenant string, r *gatehouse.Run, parked, ready *gatehouse.Step, a *gatehouse.Action,
 ) map[string]bool {

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// fill inserts n actions that no search of the suite is about.
+// fill inserts n actions that the searches of the suite do not look for.
 func (s *suite) fill(n int) {
 	s.Helper()
 	at := s.now()
@@ -24,8 +24,7 @@ func (s *suite) fill(n int) {
 	})
 }
 
-// nextBlock waits until a block can be indexed: an engine may wait for the end of
-// transactions of others.
+// nextBlock waits until a block can be indexed: an engine may first wait for other transactions to end.
 func (s *suite) nextBlock() (b *gatehouse.SearchBlock) {
 	s.Helper()
 	for deadline := time.Now().Add(30 * time.Second); b == nil; {
@@ -140,7 +139,7 @@ func (s *suite) search() {
 	s.index(2)
 	check("indexed")
 
-	// A canceled action can be archived, and is found no longer.
+	// A canceled action can be archived, and is then no longer found.
 	for _, a := range []*gatehouse.Action{han, lamp} {
 		s.update(func(tx gatehouse.Tx) error {
 			return tx.MoveAction(move(a, gatehouse.StatusPending, gatehouse.StatusCanceled))
@@ -155,7 +154,7 @@ func (s *suite) search() {
 	s.same("in the archive, a word", s.list(gatehouse.ActionFilter{Query: "acme", Archived: true}), []string(nil))
 }
 
-// searchBlocks checks that a block is indexed once, and without what has left it.
+// searchBlocks checks that a block is indexed once, and without actions that were archived meanwhile.
 func (s *suite) searchBlocks() {
 	s.fill(700)
 	gone := s.in(gatehouse.StatusRejected)
@@ -186,8 +185,8 @@ func (s *suite) searchBlocks() {
 	})
 }
 
-// searchBlocksReused checks that a block is not indexed with the words of actions that have
-// left it, where others have their row numbers since.
+// searchBlocksReused checks that a block is not indexed with the words of archived actions whose row numbers
+// other actions have taken since.
 func (s *suite) searchBlocksReused() {
 	const n = 40
 	s.fill(1000)

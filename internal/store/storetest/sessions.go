@@ -142,7 +142,7 @@ func (s *suite) sessionLists() {
 	}
 	s.same("those of one credential", revoke("pky_2"), []string{all[2].ID})
 	s.same("no more of it", revoke("pky_2"), []string(nil))
-	s.same("the rest, but for what has ended", len(revoke("")), 2)
+	s.same("the rest, except the ended one", len(revoke("")), 2)
 	s.same("nobody else's", list("", false), []string{all[1].ID})
 	if s.sessionOf(old.ID).RevokedAt != nil {
 		s.Error("an expired session was revoked")

@@ -22,7 +22,7 @@ func settlement(tx gatehouse.Tx, a *gatehouse.Action, to gatehouse.Status) *gate
 	return d
 }
 
-// settles checks what a decision stores, and that a part which does not belong to it stores nothing.
+// settles checks what a decision stores, and that a settlement with a part that does not fit it stores nothing.
 func (s *suite) settles() {
 	for to, want := range map[gatehouse.Status]gatehouse.ApprovalStatus{
 		gatehouse.StatusApproved: gatehouse.ApprovalApproved, gatehouse.StatusRejected: gatehouse.ApprovalRejected,
@@ -48,15 +48,15 @@ func (s *suite) settles() {
 		"another action": func(d *gatehouse.Settlement) {
 			d.ActionID, d.Push.ActionID = other.ID, other.ID
 		},
-		"another's push":        func(d *gatehouse.Settlement) { d.Push.ActionID = other.ID },
-		"a push under way":      func(d *gatehouse.Settlement) { d.Push.Status = gatehouse.PushPicking },
-		"a push due later":      func(d *gatehouse.Settlement) { d.Push.NotBefore = tooLate },
-		"another's leaf":        func(d *gatehouse.Settlement) { d.Leaf.ActionID = other.ID },
-		"no push":               func(d *gatehouse.Settlement) { d.Push = nil },
-		"a rejection's push":    func(d *gatehouse.Settlement) { d.To = gatehouse.StatusRejected },
-		"another tenant's push": func(d *gatehouse.Settlement) { d.Push.Tenant = "acme" },
-		"another tenant's leaf": func(d *gatehouse.Settlement) { d.Leaf.Tenant = "acme" },
-		"another status":        func(d *gatehouse.Settlement) { d.To = gatehouse.StatusCanceled },
+		"another action's push":   func(d *gatehouse.Settlement) { d.Push.ActionID = other.ID },
+		"a push under way":        func(d *gatehouse.Settlement) { d.Push.Status = gatehouse.PushPicking },
+		"a push due later":        func(d *gatehouse.Settlement) { d.Push.NotBefore = tooLate },
+		"another action's leaf":   func(d *gatehouse.Settlement) { d.Leaf.ActionID = other.ID },
+		"no push":                 func(d *gatehouse.Settlement) { d.Push = nil },
+		"a rejection with a push": func(d *gatehouse.Settlement) { d.To = gatehouse.StatusRejected },
+		"another tenant's push":   func(d *gatehouse.Settlement) { d.Push.Tenant = "acme" },
+		"another tenant's leaf":   func(d *gatehouse.Settlement) { d.Leaf.Tenant = "acme" },
+		"another status":          func(d *gatehouse.Settlement) { d.To = gatehouse.StatusCanceled },
 	} {
 		err := s.store.Update(s.Context(), tenant, func(tx gatehouse.Tx) error {
 			a, err := tx.LockAction(a.ID)

@@ -91,7 +91,7 @@ func (s *suite) dueTenants() {
 	})
 }
 
-// claimShares checks that a claim takes from each tenant what its share says.
+// claimShares checks that a claim takes from each tenant what its share allows.
 func (s *suite) claimShares() {
 	s.newTenants("acme", "beta")
 	acme, beta := s.queuedOf("acme", 6, 0), s.queuedOf("beta", 4, time.Hour)
@@ -101,7 +101,7 @@ func (s *suite) claimShares() {
 		}
 		return ids
 	}
-	s.same("nobody's share", ids(s.claim()), []string(nil))
+	s.same("a claim without shares", ids(s.claim()), []string(nil))
 	got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 2}, gatehouse.PushShare{Tenant: "beta", Limit: 3})
 	s.same("the oldest of each, the oldest first", ids(got), ids(append(beta[:3:3], acme[:2]...)))
 	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 3},

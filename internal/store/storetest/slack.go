@@ -202,7 +202,7 @@ func (s *suite) cards() {
 		return err
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.TouchCards("act_1") })
-	if c := card(); c.LeaseOwner != "one" || c.DueAt.Equal(*c.DueAt) && !c.DueAt.After(s.now()) {
+	if c := card(); c.LeaseOwner != "one" || !c.DueAt.After(s.now()) {
 		s.Errorf("touching ended the lease: %+v", c)
 	}
 	done := *held

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// timing asks finance for an hour, then legal as well for another hour; it
-// reminds after 30 minutes and extends by a third hour.
+// timing makes an approval ask finance for the first hour, and legal and ana as well for the second. It reminds after
+// 30 minutes, and is extended by a third hour.
 func timing(a *gatehouse.Action) {
 	hour := gatehouse.Duration(time.Hour)
 	ap := a.Approval
@@ -34,8 +34,8 @@ func born(ago time.Duration) func(*gatehouse.Action) {
 	}
 }
 
-// stages checks a question over time: what is frozen, what follows from the
-// clock, and what is recorded once.
+// stages checks how the stage, the extension, the expiry and the status of a question follow from the clock, and that
+// its frozen parts do not change.
 func (s *suite) stages() {
 	for _, c := range []struct {
 		ago      time.Duration
@@ -92,7 +92,7 @@ func (s *suite) stages() {
 	)
 }
 
-// moments checks what the sweeper has to record.
+// moments checks which approvals have a moment that the sweeper has to record.
 func (s *suite) moments() {
 	fresh := s.pending(timing)
 	half := s.pending(timing, born(40*time.Minute))

@@ -253,7 +253,7 @@ func (s *suite) view(fn func(tx gatehouse.ReadTx) error) {
 	}
 }
 
-// refused runs a closure that must fail with the error and store nothing.
+// refused runs a closure in an Update, which must return the error want; nil means that it must succeed.
 func (s *suite) refused(want error, what string, fn func(tx gatehouse.Tx) error) {
 	s.Helper()
 	if err := s.store.Update(context.Background(), s.tenant, fn); !errors.Is(err, want) {

@@ -9,7 +9,7 @@ import (
 )
 
 // Walls runs the tests that access one tenant, "default", as another, "acme".
-// An engine with several walls runs them behind each wall.
+// An engine that separates tenants in several ways runs them once for each way.
 func Walls(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 	for name, test := range map[string]func(*suite){
 		"TenantWalls": (*suite).tenantWalls, "SessionWalls": (*suite).sessionWalls, "RunWalls": (*suite).runWalls,
@@ -139,8 +139,7 @@ func (s *suite) tenantWalls() {
 	})
 }
 
-// look calls every reading method for one tenant's rows and reports which of
-// them returned something.
+// look calls methods that read one tenant's rows, and reports which of them returned something.
 func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana *gatehouse.Principal) map[string]bool {
 	seen := make(map[string]bool)
 	s.as(tenant).update(func(tx gatehouse.Tx) error {

@@ -1,6 +1,6 @@
 // Package natswake carries hints between replicas over NATS.
 //
-// A Broadcast sends every hint to every replica over one core NATS subject.
+// A Broadcast sends each hint that it takes to every replica over one core NATS subject.
 // Nothing is stored, so a replica that is not connected misses the hint. A
 // Handoff gives a hint to one of the dispatching replicas through a work queue.
 //
@@ -20,8 +20,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// Bounds on received messages that are not delivered yet; further ones are
-// dropped.
+// The bounds on messages under way. A Broadcast drops received messages beyond them. A
+// Handoff applies pendingMessages to unacknowledged messages, both sent and received.
 const (
 	pendingMessages = 1024
 	pendingBytes    = 1 << 20
@@ -36,8 +36,8 @@ type Broadcast struct {
 	log     *slog.Logger
 }
 
-// NewBroadcast returns a carrier on a connection that reconnects by itself and
-// does not buffer messages while it is disconnected: old hints are worthless.
+// NewBroadcast returns a carrier on conn. conn must reconnect by itself, and must
+// not buffer messages while it is disconnected, because old hints are worthless.
 // Replicas with the same prefix, such as gatehouse, share hints. The topics in
 // except are left to another carrier.
 func NewBroadcast(conn *nats.Conn, prefix string, log *slog.Logger, except ...string) *Broadcast {
@@ -71,8 +71,8 @@ func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(strin
 	}
 }
 
-// subscribe retries until it succeeds. It keeps failing only on a connection that was closed
-// permanently; then it waits for the end of ctx.
+// subscribe retries until it succeeds, or returns nil when ctx ends. It can keep failing only on a
+// connection that was closed permanently.
 func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.Subscription {
 	var retry wake.Retry
 	for ctx.Err() == nil {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
+import math
 import os
 import random
 import time
@@ -18,6 +20,7 @@ from .errors import APIError, Unreachable
 from .types import Action, Comment, LeasedPush, Proposal
 
 _MAX_PAUSE = 30.0  # seconds
+_MAX_WAIT_PAUSE = 10.0  # seconds, while a wait outlasts an outage
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -50,15 +53,18 @@ class Client:
 
     def get(
         self, action_id: str, *, wait: float = 0, until: str = "finished", questions_after: Optional[int] = None,
+        patience: Optional[float] = None,
     ) -> Action:
         """Returns an action as soon as it is decided or finished, or after wait seconds (at most 60).
 
-        With questions_after, an open question with a higher number ends the wait too.
+        With questions_after, an open question with a higher number ends the wait too. With
+        patience, the call is retried for that many seconds, instead of the client's retries.
         """
-        query = {"wait": _seconds(wait), "until": until} if wait > 0 else {}
+        query = {"until": until} if wait > 0 else {}
         if wait > 0 and questions_after is not None:
             query["questions_after"] = str(questions_after)
-        return _action(self._call("GET", _path("proposed-actions", action_id), query=query, timeout=wait + 30))
+        path = _path("proposed-actions", action_id)
+        return _action(self._call("GET", path, query=query, wait=wait, timeout=30, patience=patience))
 
     def wait(
         self, action_id: str, *, patience: float = 3600, until: str = "finished",
@@ -68,6 +74,9 @@ class Client:
 
         Returns the action in its state at that time: check its status. answer gets each
         question of a reviewer once, and returns the answer, or None to leave it open.
+
+        The wait outlasts restarts and outages of the gate. If it still does not answer after
+        patience seconds, the error is Unreachable, or the APIError of its last answer.
         """
         seen = 0
         end = time.monotonic() + patience
@@ -75,20 +84,24 @@ class Client:
         while True:
             left = end - time.monotonic()
             after = seen if answer else None
-            action = self.get(action_id, wait=max(0.0, min(60.0, left)), until=until, questions_after=after)
+            action = self.get(action_id, wait=max(0.0, min(60.0, left)), until=until, questions_after=after,
+                              patience=_left(end))
             for question in _open_questions(action) if answer else []:
                 if question["number"] > seen:
                     seen = question["number"]
                     text = answer(question)
                     if text:
-                        self.answer(action_id, seen, text)
+                        self.answer(action_id, seen, text, patience=_left(end))
             if action["status"] not in under_way or end <= time.monotonic():
                 return action
 
-    def answer(self, action_id: str, question: int, text: str) -> Action:
-        """Answers a reviewer's question about an own pending action. It decides nothing."""
+    def answer(self, action_id: str, question: int, text: str, *, patience: Optional[float] = None) -> Action:
+        """Answers a reviewer's question about a pending action of the caller's. It decides nothing.
+
+        patience is that of get.
+        """
         body = {"kind": "answer", "answers": question, "text": text}
-        return self._call("POST", _path("proposed-actions", action_id, "comments"), body)
+        return self._call("POST", _path("proposed-actions", action_id, "comments"), body, patience=patience)
 
     def cancel(self, action_id: str) -> Action:
         """Withdraws an action that is not decided yet; afterwards, the error is 409 too_late."""
@@ -138,10 +151,13 @@ class Client:
 
     def _call(
         self, method: str, path: str, body: Any = None, *, query: Optional[Dict[str, str]] = None, once: bool = True,
-        timeout: float = 60,
+        wait: float = 0, timeout: float = 60, patience: Optional[float] = None,
     ) -> Any:
-        """Makes a call with retries. A POST is retried only with once, which sends an Idempotency-Key."""
-        url = self.url + "/api/v1" + path + ("?" + urllib.parse.urlencode(query) if query else "")
+        """Makes a call with retries. A POST is retried only with once, which sends an Idempotency-Key.
+
+        wait is the time of a long poll, and timeout limits the rest of each attempt. With
+        patience, retries go on for that many seconds, and the last one does not wait.
+        """
         headers = {"Authorization": "Bearer " + self._key, "Accept": "application/json, application/problem+json"}
         data = None
         if body is not None:
@@ -149,22 +165,30 @@ class Client:
             headers["Content-Type"] = "application/json"
         if method == "POST" and once:
             headers["Idempotency-Key"] = str(uuid.uuid4())
-        for attempt in range(self._retries + 1):
-            pause = min(0.25 * 2**attempt, _MAX_PAUSE) * random.uniform(0.5, 1)
-            last = attempt == self._retries or (method == "POST" and not once)
+        patient = patience is not None
+        end = math.inf if patience is None else time.monotonic() + patience
+        for attempt in itertools.count():
+            left = max(0.0, end - time.monotonic())
+            poll = min(wait, left)
+            asked = {**(query or {}), **({"wait": _seconds(poll)} if poll > 0 else {})}
+            url = self.url + "/api/v1" + path + ("?" + urllib.parse.urlencode(asked) if asked else "")
+            longest = _MAX_WAIT_PAUSE if patient else _MAX_PAUSE
+            pause = min(0.25 * 2 ** min(attempt, 8), longest) * random.uniform(0.5, 1)
+            last = (left == 0 if patient else attempt >= self._retries) or (method == "POST" and not once)
             try:
                 request = urllib.request.Request(url, data, headers, method=method)
-                with self._opener.open(request, timeout=timeout) as answer:
+                with self._opener.open(request, timeout=poll + timeout) as answer:
                     return json.loads(answer.read(), parse_float=decimal)
             except urllib.error.HTTPError as refused:
                 error = _refusal(refused)
-                if last or not error.retryable or (error.retry_after or 0) > _MAX_PAUSE:
+                if last or not error.retryable or ((error.retry_after or 0) > _MAX_PAUSE and not patient):
                     raise error from None
-                pause = max(pause, error.retry_after or 0)
+                pause = max(pause, min(error.retry_after or 0, _MAX_PAUSE))
             except (OSError, http.client.HTTPException, ValueError) as broken:
                 if last:
-                    raise Unreachable(f"{method} {path}: {broken}") from broken
-            time.sleep(pause)
+                    over = "patience is over: " if patient else ""
+                    raise Unreachable(f"{over}{method} {path}: {broken}") from broken
+            time.sleep(min(pause, max(0.0, end - time.monotonic())))
         raise AssertionError("the last attempt returns or raises")
 
 
@@ -204,7 +228,7 @@ def _refusal(refused: urllib.error.HTTPError) -> APIError:
     if not problem.get("code"):
         problem = {
             "code": "busy" if refused.code in (502, 503, 504) else "internal",
-            "detail": f"answered {refused.code}, and not by Gatehouse: is the address right?",
+            "detail": f"the answer {refused.code} is not from Gatehouse: is the address right?",
             "retryable": refused.code in (429, 502, 503, 504),
         }
     after = refused.headers.get("Retry-After", "")
@@ -217,6 +241,12 @@ def _open_questions(action: Action) -> List[Comment]:
     said = action.get("comments", [])
     answered = {c.get("answers") for c in said}
     return [c for c in said if c["kind"] == "question" and c["number"] not in answered]
+
+
+def _left(end: float) -> Optional[float]:
+    """The patience until a time; None, which means ordinary retries, once it has passed."""
+    left = end - time.monotonic()
+    return left if left > 0 else None
 
 
 def _seconds(seconds: float) -> str:

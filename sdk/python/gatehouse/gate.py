@@ -22,7 +22,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
 
-from .client import Client
+from .client import Client, _left
 from .errors import APIError, NoEffect, NoResult, Unreachable, outcome_of
 from .types import Action, LeasedPush, Proposal, Target
 
@@ -30,6 +30,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 TargetOf = Union[str, Callable[..., Target]]
 
 _MAX_RESULT = 12 << 10  # bytes; a receipt holds 16 KiB
+_MAX_DEPTH = 30  # a request is at most 32 deep, and nests the result two levels deeper
 _MAX_DETAIL = 1000  # characters
 
 
@@ -126,17 +127,17 @@ class Gate:
         mine: Dict[str, _Ran] = {}
         while True:
             while action["status"] == "superseded" and action.get("superseded_by"):
-                action = self.client.get(action["superseded_by"])
+                action = self.client.get(action["superseded_by"], patience=_left(end))
             left = end - time.monotonic()
             if action["status"] not in ("pending", "approved", "pushing") or left <= 0 or caller.gone.is_set():
                 break
             wait = min(60.0, left)
             if action["status"] == "pending":
-                action = self.client.get(action["id"], wait=wait, until="decided")
+                action = self.client.get(action["id"], wait=wait, until="decided", patience=left)
             elif tool.run == "connector":
-                action = self.client.get(action["id"], wait=wait)
+                action = self.client.get(action["id"], wait=wait, patience=left)
             else:
-                action = self._work_once(tool.connector, action, mine, caller)
+                action = self._work_once(tool.connector, action, end, mine, caller)
         ran = mine.get(action["id"])
         failed = outcome_of(action)
         if failed is not None:
@@ -145,7 +146,9 @@ class Gate:
             return action
         return ran.result if ran else _kept(action)
 
-    def _work_once(self, connector: str, action: Action, mine: "Dict[str, _Ran]", caller: "_Caller") -> Action:
+    def _work_once(
+        self, connector: str, action: Action, end: float, mine: "Dict[str, _Ran]", caller: "_Caller",
+    ) -> Action:
         """Carries out any push that can be leased, also of other calls, and reads the action again."""
         try:
             for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
@@ -156,7 +159,7 @@ class Gate:
             if not error.retryable:
                 raise
             time.sleep(error.retry_after or 1)
-        return self.client.get(action["id"])
+        return self.client.get(action["id"], patience=_left(end))
 
     def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
         """Runs a push's function under its lease, and reports the result."""
@@ -186,7 +189,7 @@ class Gate:
         kind, code = "ambiguous", type(error).__name__[:64]
         if isinstance(error, NoEffect):
             kind, code = "not_sent" if error.retry else "terminal", error.code
-        detail = (str(error) or repr(error))[:_MAX_DETAIL]
+        detail = (str(error) or repr(error))[:_MAX_DETAIL].replace("\0", "\ufffd").encode(errors="replace").decode()
         self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
 
     def _keep(self, push_id: str, generation: int, done: threading.Event) -> None:
@@ -334,9 +337,22 @@ def _receipt(result: Any) -> Dict[str, Any]:
     """The part of a result that the receipt keeps."""
     try:
         text = json.dumps(result, allow_nan=False)
-    except (TypeError, ValueError):
+        json.dumps(result, ensure_ascii=False).encode()  # raises UnicodeEncodeError for half a surrogate
+        deep = _depth(result) > _MAX_DEPTH
+    except (TypeError, ValueError, RecursionError):
         return {"not_kept": "the result is not JSON"}
-    return {"result": result} if len(text) <= _MAX_RESULT else {"not_kept": "the result is too long"}
+    if deep or len(text) > _MAX_RESULT:
+        return {"not_kept": "the result is too long, or is nested too deep"}
+    return {"result": result}
+
+
+def _depth(value: Any) -> int:
+    """The nesting of lists and dicts, 0 for another value."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if not isinstance(value, (list, tuple)):
+        return 0
+    return 1 + max(map(_depth, value), default=0)
 
 
 def _kept(action: Action) -> Any:

@@ -38,6 +38,23 @@ class GateTest(unittest.TestCase):
         self.assertEqual(self.runs, [("A-1", "12.50")])
         self.assertEqual(self.client.get(action["id"])["status"], "applied")
 
+    def test_a_result_that_the_gate_does_not_keep(self):
+        deep = []
+        for _ in range(40):
+            deep = [deep]
+        for ref, result in (("A-20", deep), ("A-21", "file-\udcff")):
+            self.gate = Gate(self.client, patience=60)
+
+            @self.gate.tool(action_type="refund", target="order/{order}", connector="erp", operation="refund")
+            def refund(order):
+                return result
+
+            call = Call(refund, ref)
+            action = self.reviewer.pending(ref)
+            self.reviewer.decide(action, "approved")
+            self.assertEqual((call.end().error, call.result), (None, result))
+            self.assertEqual(self.client.get(action["id"])["status"], "applied")
+
     def test_two_equal_calls_at_once_run_the_function_once(self):
         refund = self.refund()
         calls = [Call(refund, "A-2"), Call(refund, "A-2")]

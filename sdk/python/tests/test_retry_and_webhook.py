@@ -3,11 +3,13 @@
 import json
 import os
 import threading
+import time
 import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from unittest import mock
 
-from gatehouse import APIError, Client, InvalidSignature, Unreachable, verify_webhook
+from gatehouse import APIError, Client, Gate, InvalidSignature, Rejected, Unreachable, verify_webhook
+from world import Call
 
 # The test vector of the Standard Webhooks reference libraries.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -27,20 +29,28 @@ class WebhookTest(unittest.TestCase):
             (HEADERS, BODY + b" ", 1614265330), (HEADERS, BODY, 1614265330 + 301), (HEADERS, BODY, 1614265330 - 301),
             ({**HEADERS, "Webhook-Id": "msg_2"}, BODY, 1614265330), ({}, BODY, 1614265330),
             ({**HEADERS, "Webhook-Signature": "v2" + HEADERS["Webhook-Signature"][2:]}, BODY, 1614265330),
+            ({**HEADERS, "Webhook-Signature": "v1,\udcff"}, BODY, 1614265330),
+            ({**HEADERS, "Webhook-Id": "\udcff"}, BODY, 1614265330),
+            ({**HEADERS, "Webhook-Timestamp": "9" * 5000}, BODY, 1614265330),
         ):
             with self.assertRaises(InvalidSignature):
                 verify_webhook(SECRET, headers, body, now=now)
 
 
 class RetryTest(unittest.TestCase):
-    def serve(self, *answers):
+    def serve(self, *answers, retries=5, port=0):
         seen, left = [], list(answers)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
+            def do_GET(self):
                 seen.append(self.headers["Idempotency-Key"])
                 status, headers, body = left.pop(0)
+                if status == 0:
+                    return  # the connection breaks
                 self.send_response(status)
                 kind = "application/json" if status < 300 else "application/problem+json"
                 for name, value in {"Content-Type": kind, **headers}.items():
@@ -51,11 +61,11 @@ class RetryTest(unittest.TestCase):
             def log_message(self, *_):
                 pass
 
-        server = HTTPServer(("127.0.0.1", 0), Handler)
+        server = HTTPServer(("127.0.0.1", port), Handler)
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        return Client(f"http://127.0.0.1:{server.server_port}", "gth_x"), seen
+        return Client(f"http://127.0.0.1:{server.server_port}", "gth_x", retries=retries), seen
 
     def test_busy_is_retried_under_the_same_key(self):
         busy = (503, {"Retry-After": "1"}, {"code": "busy", "retryable": True})
@@ -109,3 +119,53 @@ class RetryTest(unittest.TestCase):
     def test_out_of_reach(self):
         with self.assertRaises(Unreachable):
             Client("http://127.0.0.1:1", "gth_x", retries=1).get("act_1")
+
+    # Without retries, so that each failure alone would end a call that is no wait.
+    OUTAGE = (0, {}, ""), (502, {}, ""), (429, {"Retry-After": "1"}, {"code": "rate_limited", "retryable": True})
+
+    def test_a_wait_outlasts_an_outage(self):
+        question = {"kind": "question", "number": 1, "text": "why?"}
+        rejected = {**ACTION, "status": "rejected"}
+        client, seen = self.serve((200, {}, ACTION), *self.OUTAGE, (200, {}, {**ACTION, "comments": [question]}),
+                                  self.OUTAGE[0], (201, {}, ACTION), self.OUTAGE[2], (200, {}, rejected), retries=0)
+        asked = []
+        self.assertEqual(client.wait("act_1", answer=lambda q: asked.append(q["text"]) or "so"), rejected)
+        self.assertEqual((len(seen), asked), (9, ["why?"]))
+        self.assertEqual(len({key for key in seen if key}), 1)  # of the answer
+
+        client, seen = self.serve((201, {}, ACTION), *self.OUTAGE[:2], (200, {}, rejected), retries=0)
+        tool = Gate(client).tool(action_type="x", target="x/1", connector="erp", operation="refund")
+        with self.assertRaises(Rejected):
+            tool(lambda: None)()
+        self.assertEqual(len(seen), 4)
+
+    def test_a_wait_outlasts_a_restart(self):
+        client, _ = self.serve(retries=0)
+        port = int(client.url.rpartition(":")[2])
+        self.doCleanups()
+        call = Call(client.wait, "act_1")
+        time.sleep(0.5)
+        self.assertTrue(call.is_alive())
+        self.serve((200, {}, {**ACTION, "status": "applied"}), port=port)
+        self.assertEqual((call.end().error, call.result["status"]), (None, "applied"))
+
+    def test_a_wait_ends_with_its_patience(self):
+        begun = time.monotonic()
+        with self.assertRaisesRegex(Unreachable, "patience is over: GET .*refused"):
+            Client("http://127.0.0.1:1", "gth_x").wait("act_1", patience=0.5)
+        self.assertTrue(0.5 <= time.monotonic() - begun < 5)
+        busy = (503, {"Retry-After": "40"}, {"code": "busy", "retryable": True})
+        client, seen = self.serve(busy, busy, retries=0)
+        with self.assertRaisesRegex(APIError, "busy"):
+            client.wait("act_1", patience=0.5)
+        self.assertEqual(len(seen), 2)
+
+    def test_a_refusal_ends_a_wait(self):
+        for status, code in ((401, "unauthenticated"), (404, "not_found")):
+            client, seen = self.serve((status, {}, {"code": code, "retryable": False}))
+            with self.assertRaisesRegex(APIError, code):
+                client.wait("act_1")
+            self.assertEqual(len(seen), 1)
+        client, seen = self.serve((200, {}, {"ok": True}))
+        with self.assertRaisesRegex(Unreachable, "no action of Gatehouse"):
+            client.wait("act_1")

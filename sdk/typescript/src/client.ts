@@ -6,6 +6,7 @@ import type {
 } from "./types.ts";
 
 const longestPause = 30; // seconds
+const longestWaitPause = 10; // seconds, while a wait outlasts an outage
 
 export interface ClientOptions {
   /** By default GATEHOUSE_URL of the environment. */
@@ -20,13 +21,18 @@ export interface CallOptions {
   query?: Record<string, string>;
   /** Sent with a POST, so that retries have one effect. With null, none is sent and the call is not retried. */
   idempotencyKey?: string | null;
-  /** In seconds, for each attempt; 60 by default. */
+  /** The time of a long poll, in seconds; 0 by default. */
+  wait?: number;
+  /** In seconds, for each attempt after its wait; 60 by default. */
   timeout?: number;
+  /** Retries the call for that many seconds, instead of the client's retries. The last attempt does not wait. */
+  patience?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
 export interface WaitOptions {
   until?: "decided" | "finished";
+  patience?: number | undefined;
   signal?: AbortSignal | undefined;
 }
 
@@ -55,44 +61,52 @@ export class Client {
 
   /**
    * Returns an action as soon as it is decided or finished, or after wait seconds (at most 60). With
-   * questionsAfter, an open question with a higher number ends the wait too.
+   * questionsAfter, an open question with a higher number ends the wait too. With patience, the call
+   * is retried for that many seconds, instead of the client's retries.
    */
   async get(
     id: string, options: WaitOptions & { wait?: number; questionsAfter?: number | undefined } = {},
   ): Promise<Action> {
-    const { wait = 0, until = "finished", signal, questionsAfter } = options;
-    const query: Record<string, string> = wait > 0 ? { wait: seconds(wait), until } : {};
+    const { wait = 0, until = "finished", patience, signal, questionsAfter } = options;
+    const query: Record<string, string> = wait > 0 ? { until } : {};
     if (wait > 0 && questionsAfter !== undefined) query["questions_after"] = String(questionsAfter);
-    return checked(
-      await this.call("GET", path("proposed-actions", id), undefined, { query, timeout: wait + 30, signal }));
+    const call = { query, wait, timeout: 30, patience, signal };
+    return checked(await this.call("GET", path("proposed-actions", id), undefined, call));
   }
 
   /**
    * Waits until an action is decided or finished, for at most patience seconds (3600 by
    * default), and returns it in its state at that time: check its status. answer gets each question
    * of a reviewer once, and returns the answer, or null to leave it open.
+   *
+   * The wait outlasts restarts and outages of the gate. If it still does not answer after patience
+   * seconds, the error is Unreachable, or the APIError of its last answer.
    */
-  async wait(id: string, options: WaitOptions & { patience?: number; answer?: Answerer } = {}): Promise<Action> {
+  async wait(id: string, options: WaitOptions & { answer?: Answerer } = {}): Promise<Action> {
     const { patience = 3600, until = "finished", signal, answer } = options;
     let seen = 0;
     const end = now() + patience;
     for (;;) {
       const wait = Math.max(0, Math.min(60, end - now()));
-      const action = await this.get(id, { wait, until, signal, questionsAfter: answer ? seen : undefined });
+      const questionsAfter = answer ? seen : undefined;
+      const action = await this.get(id, { wait, until, signal, questionsAfter, patience: leftUntil(end) });
       for (const question of answer ? openQuestions(action) : []) {
         if (question.number <= seen) continue;
         seen = question.number;
         const text = await answer?.(question);
-        if (text) await this.answer(id, seen, text);
+        if (text) await this.answer(id, seen, text, { patience: leftUntil(end), signal });
       }
       const open = action.status === "pending" || (until === "finished" && underWay(action));
       if (!open || end <= now()) return action;
     }
   }
 
-  /** Answers a reviewer's question about an own pending action. It decides nothing. */
-  answer(id: string, question: number, text: string): Promise<Action> {
-    return this.call("POST", path("proposed-actions", id, "comments"), { kind: "answer", answers: question, text });
+  /** Answers a reviewer's question about a pending action of the caller's. It decides nothing. */
+  answer(
+    id: string, question: number, text: string, options: Pick<CallOptions, "patience" | "signal"> = {},
+  ): Promise<Action> {
+    const body = { kind: "answer", answers: question, text };
+    return this.call("POST", path("proposed-actions", id, "comments"), body, options);
   }
 
   /** Withdraws an action that is not decided yet; afterwards, the error is 409 too_late. */
@@ -136,9 +150,7 @@ export class Client {
   /** Makes any API call, such as ("GET", "/runs"), with retries. */
   async call<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown,
     options: CallOptions = {}): Promise<T> {
-    const { query = {}, timeout = 60, signal } = options;
-    const search = new URLSearchParams(query).toString();
-    const url = `${this.url}/api/v1${path}${search && "?" + search}`;
+    const { query = {}, wait = 0, timeout = 60, patience, signal } = options;
     const headers: Record<string, string> = {
       Authorization: `Bearer ${this.#key}`, Accept: "application/json, application/problem+json",
     };
@@ -150,10 +162,17 @@ export class Client {
     }
     if (method === "POST" && once !== null) headers["Idempotency-Key"] = once;
     const repeatable = method === "GET" || (method === "POST" && once !== null);
+    const patient = patience !== undefined;
+    const end = patient ? now() + patience : Infinity;
     for (let attempt = 0; ; attempt++) {
-      const last = attempt >= this.#retries || !repeatable;
-      let pause = Math.min(0.25 * 2 ** attempt, longestPause) * (0.5 + Math.random() / 2);
-      const limits = AbortSignal.timeout(Math.ceil(timeout * 1000));
+      const left = Math.max(0, end - now());
+      const poll = Math.min(wait, left);
+      const search = new URLSearchParams(poll > 0 ? { ...query, wait: seconds(poll) } : query).toString();
+      const url = `${this.url}/api/v1${path}${search && "?" + search}`;
+      const last = (patient ? left < 0.001 : attempt >= this.#retries) || !repeatable;
+      const longest = patient ? longestWaitPause : longestPause;
+      let pause = Math.min(0.25 * 2 ** attempt, longest) * (0.5 + Math.random() / 2);
+      const limits = AbortSignal.timeout(Math.ceil((poll + timeout) * 1000));
       init.signal = signal ? AbortSignal.any([signal, limits]) : limits;
       try {
         const answer = await fetch(url, init);
@@ -163,13 +182,14 @@ export class Client {
       } catch (error) {
         signal?.throwIfAborted();
         if (error instanceof APIError) {
-          if (last || !error.retryable || (error.retryAfter ?? 0) > longestPause) throw error;
-          pause = Math.max(pause, error.retryAfter ?? 0);
+          if (last || !error.retryable || (!patient && (error.retryAfter ?? 0) > longestPause)) throw error;
+          pause = Math.max(pause, Math.min(error.retryAfter ?? 0, longestPause));
         } else if (last) {
-          throw new Unreachable(`${method} ${path}: ${reason(error)}`, { cause: error });
+          const over = patient ? "patience is over: " : "";
+          throw new Unreachable(`${over}${method} ${path}: ${reason(error)}`, { cause: error });
         }
       }
-      await sleep(pause, signal);
+      await sleep(Math.min(pause, Math.max(0, end - now())), signal);
     }
   }
 }
@@ -190,6 +210,12 @@ export function now(): number {
   return performance.now() / 1000;
 }
 
+/** The patience until a time; undefined, which means ordinary retries, once it has passed. */
+export function leftUntil(end: number): number | undefined {
+  const left = end - now();
+  return left > 0 ? left : undefined;
+}
+
 /** A duration in the API's format. */
 export function seconds(value: number): string {
   return `${Math.floor(value * 1000)}ms`;
@@ -206,7 +232,7 @@ export function sleep(duration: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", stop);
       resolve();
-    }, duration * 1000);
+    }, Math.ceil(duration * 1000));
     signal?.addEventListener("abort", stop, { once: true });
   });
 }
@@ -224,7 +250,7 @@ function refusal(answer: Response, text: string): APIError {
   if (!problem?.code) {
     problem = {
       code: [502, 503, 504].includes(answer.status) ? "busy" : "internal",
-      detail: `answered ${answer.status}, and not by Gatehouse: is the address right?`,
+      detail: `the answer ${answer.status} is not from Gatehouse: is the address right?`,
       retryable: [429, 502, 503, 504].includes(answer.status),
     };
   }

@@ -9,7 +9,7 @@
  *
  * Equal calls have the same idempotency key, so they become one action.
  */
-import { Client, now, seconds, sleep, underWay } from "./client.ts";
+import { Client, leftUntil, now, seconds, sleep, underWay } from "./client.ts";
 import { APIError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
 import { canonical, parse, stringify, survives, type Json } from "./json.ts";
 import type { Action, LeasedPush, Proposal, PushFailure, Target } from "./types.ts";
@@ -115,7 +115,7 @@ export class Gate {
       for (;;) {
         action = await this.client.wait(action.id, { until: "decided", patience: end - now(), signal: options.signal });
         if (action.status !== "superseded" || !action.superseded_by) break;
-        action = await this.client.get(action.superseded_by, { signal: options.signal });
+        action = await this.client.get(action.superseded_by, { patience: leftUntil(end), signal: options.signal });
       }
       const failed = outcomeOf(action);
       if (action.status === "pending") throw failed;
@@ -148,13 +148,14 @@ export class Gate {
     const mine = new Map<string, Ran>();
     for (;;) {
       while (action.status === "superseded" && action.superseded_by) {
-        action = await this.client.get(action.superseded_by, { signal });
+        action = await this.client.get(action.superseded_by, { patience: leftUntil(end), signal });
       }
-      const wait = Math.min(60, end - now());
-      if (wait <= 0 || !(action.status === "pending" || underWay(action))) break;
-      if (action.status === "pending") action = await this.client.get(action.id, { wait, until: "decided", signal });
-      else if (tool.byConnector) action = await this.client.get(action.id, { wait, signal });
-      else action = await this.#workOnce(tool.connector, action, mine, signal);
+      const patience = end - now();
+      if (patience <= 0 || !(action.status === "pending" || underWay(action))) break;
+      const waiting = { wait: Math.min(60, patience), patience, signal };
+      if (action.status === "pending") action = await this.client.get(action.id, { ...waiting, until: "decided" });
+      else if (tool.byConnector) action = await this.client.get(action.id, waiting);
+      else action = await this.#workOnce(tool.connector, action, end, mine, signal);
     }
     const ran = mine.get(action.id);
     const failed = outcomeOf(action, ran?.error);
@@ -164,7 +165,7 @@ export class Gate {
   }
 
   /** Carries out any push that can be leased, also of other calls, and reads the action again. */
-  async #workOnce(connector: string, action: Action, mine: Map<string, Ran>,
+  async #workOnce(connector: string, action: Action, end: number, mine: Map<string, Ran>,
     signal: AbortSignal | undefined): Promise<Action> {
     try {
       const request = { connectors: [connector], own: true, wait: "1s", lease: seconds(this.#lease) };
@@ -173,7 +174,7 @@ export class Gate {
       signal?.throwIfAborted();
       await sleep(pauseAfter(error, 1), signal);
     }
-    return this.client.get(action.id, { signal });
+    return this.client.get(action.id, { patience: leftUntil(end), signal });
   }
 
   /** Runs a push's function under its lease, and reports the result. */
@@ -299,7 +300,7 @@ function names({ entity_type, entity_ref = "", entity_refs = [] }: Target): stri
 }
 
 function failure(error: unknown): PushFailure {
-  const detail = text(error).slice(0, longestDetail).toWellFormed();
+  const detail = text(error).slice(0, longestDetail).toWellFormed().replaceAll("\0", "\uFFFD");
   if (error instanceof NoEffect) return { kind: error.retry ? "not_sent" : "terminal", code: error.code, detail };
   return { kind: "ambiguous", code: (error instanceof Error ? error.name : "thrown").slice(0, 64), detail };
 }
@@ -311,7 +312,8 @@ function text(error: unknown): string {
 /** The part of a result that the receipt keeps. */
 function receipt(result: unknown): Json {
   if (result === undefined) return { result: null };
-  if (!survives(result)) return { not_kept: "the result is not JSON" };
+  // The request that reports the result nests it two levels deeper.
+  if (!survives(result, 2)) return { not_kept: "the result is not JSON, or is nested too deep" };
   return stringify(result).length <= longestResult ? { result } : { not_kept: "the result is too long" };
 }
 

@@ -49,7 +49,7 @@ export function canonical(value: Json): string {
 
 const deepest = 32;
 
-/** Reports whether JSON preserves a value; undefined members are ignored. */
+/** Reports whether JSON preserves a value, depth levels below the top; undefined members are ignored. */
 export function survives(value: unknown, depth = 0): value is Json {
   switch (typeof value) {
     case "boolean":

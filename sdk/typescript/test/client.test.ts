@@ -2,7 +2,10 @@
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { after, test } from "node:test";
-import { APIError, Client, InvalidSignature, Unreachable, verifyWebhook } from "@gatehouse-dev/gatehouse";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  APIError, Client, Gate, InvalidSignature, Rejected, Unreachable, verifyWebhook,
+} from "@gatehouse-dev/gatehouse";
 import { outcome } from "./world.ts";
 
 type Canned = { status: number; headers?: Record<string, string>; body: string };
@@ -10,7 +13,7 @@ type Canned = { status: number; headers?: Record<string, string>; body: string }
 const servers: Server[] = [];
 after(() => servers.forEach((server) => server.close()));
 
-/** Sends the given answers in order, and records the requests. */
+/** Sends the given answers in order, and records the requests. Status 0 breaks the connection. */
 async function serve(...answers: Canned[]) {
   const keys: (string | undefined)[] = [];
   const bodies: string[] = [];
@@ -20,6 +23,7 @@ async function serve(...answers: Canned[]) {
     request.on("data", (chunk) => (body += chunk)).on("end", () => {
       bodies.push(body);
       const { status, headers = {}, body: text } = answers.shift() ?? { status: 500, body: "" };
+      if (status === 0) return void request.socket.destroy();
       const type = status < 300 ? "application/json" : "application/problem+json";
       response.writeHead(status, { "Content-Type": type, ...headers }).end(text);
     });
@@ -27,7 +31,12 @@ async function serve(...answers: Canned[]) {
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
-  return { client: new Client({ url: `http://127.0.0.1:${port}`, key: "gth_x" }), keys, bodies };
+  return { client: new Client({ url: `http://127.0.0.1:${port}`, key: "gth_x" }), keys, bodies, server, port };
+}
+
+/** A client without retries: each failure alone would end a call that is no wait. */
+function once(url: string): Client {
+  return new Client({ url, key: "gth_x", retries: 0 });
 }
 
 const proposal = {
@@ -72,6 +81,68 @@ test("out of reach", async () => {
   assert.ok((await outcome(client.get("act_1"))).error instanceof Unreachable);
 });
 
+const pending: Canned = { status: 200, body: '{"id": "act_1", "status": "pending"}' };
+const rejected: Canned = { status: 200, body: '{"id": "act_1", "status": "rejected"}' };
+const broken: Canned = { status: 0, body: "" };
+const limited: Canned = { status: 429, body: '{"code": "rate_limited", "retryable": true}' };
+
+test("a wait outlasts an outage", async () => {
+  const question: Canned = { status: 200, body: '{"id": "act_1", "status": "pending", '
+    + '"comments": [{"kind": "question", "number": 1, "text": "why?"}]}' };
+  const { client, keys } = await serve(pending, broken, { status: 502, body: "" }, limited, question,
+    broken, { status: 201, body: "{}" }, limited, rejected);
+  const asked: string[] = [];
+  const answer = (q: { text: string }) => (asked.push(q.text), "so");
+  assert.equal((await once(client.url).wait("act_1", { answer })).status, "rejected");
+  assert.equal(keys.length, 9);
+  assert.deepEqual(asked, ["why?"]);
+  assert.equal(new Set(keys.filter(Boolean)).size, 1); // of the answer
+
+  for (const call of ["propose and wait", "ask"]) {
+    const other = await serve({ ...pending, status: 201 }, broken, limited, rejected);
+    const tool = new Gate({ client: once(other.client.url) }).tool(
+      { action_type: "x", target: "x/1", connector: "erp", operation: "refund" }, () => null);
+    if (call === "ask") assert.equal((await tool.ask({})).approved, false);
+    else assert.ok((await outcome(tool({}))).error instanceof Rejected);
+    assert.equal(other.keys.length, 4);
+  }
+});
+
+test("a wait outlasts a restart", async () => {
+  const { client, server, port } = await serve();
+  await new Promise((resolve) => server.close(resolve));
+  const wait = once(client.url).wait("act_1");
+  await sleep(500);
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  server.removeAllListeners("request").on("request", (_, response) => response.end(rejected.body));
+  assert.equal((await wait).status, "rejected");
+});
+
+test("a wait ends with its patience", async () => {
+  const begun = Date.now();
+  const gone = await outcome(new Client({ url: "http://127.0.0.1:1", key: "gth_x" }).wait("act_1", { patience: 0.5 }));
+  assert.ok(gone.error instanceof Unreachable);
+  assert.match(String(gone.error), /patience is over: GET /);
+  const took = Date.now() - begun;
+  assert.ok(took >= 490 && took < 5000, String(took));
+  const { client, keys } = await serve({ ...busy, headers: { "Retry-After": "40" } }, busy);
+  const { error } = await outcome(once(client.url).wait("act_1", { patience: 0.5 }));
+  assert.match(String(error), /APIError: busy/);
+  assert.equal(keys.length, 2);
+  const stop = AbortSignal.timeout(100);
+  assert.equal((await outcome(once("http://127.0.0.1:1").wait("act_1", { signal: stop }))).error, stop.reason);
+});
+
+test("a refusal ends a wait", async () => {
+  for (const [status, code] of [[401, "unauthenticated"], [404, "not_found"]] as const) {
+    const { client, keys } = await serve({ status, body: `{"code": "${code}", "retryable": false}` });
+    assert.match(String((await outcome(client.wait("act_1"))).error), new RegExp(`APIError: ${code}`));
+    assert.equal(keys.length, 1);
+  }
+  const { client } = await serve({ status: 200, body: '{"ok": true}' });
+  assert.match(String((await outcome(client.wait("act_1"))).error), /no action of Gatehouse/);
+});
+
 test("numbers keep their digits", async () => {
   const text = '{"a": 9007199254740993, "b": 0.1, "c": 1.50, "d": 0.12345678901234567890, "e": 1e400, "f": -0, '
     + '"g": 12345678901234567000, "h": "12345678901234567890 \\" 12345678901234567890", "i": [123456789012345678901]}';
@@ -82,8 +153,8 @@ test("numbers keep their digits", async () => {
   });
   await client.call("POST", "/proposed-actions", proposal);
   assert.match(bodies[1] ?? "", /"id":1234567890123456789,"price":0.1/);
-  const broken = await serve({ status: 200, body: '{"a": 12345678901234567890-1}' });
-  const { error } = await outcome(new Client({ url: broken.client.url, key: "gth_x", retries: 0 }).get("act_1"));
+  const wrong = await serve({ status: 200, body: '{"a": 12345678901234567890-1}' });
+  const { error } = await outcome(once(wrong.client.url).get("act_1"));
   assert.ok(error instanceof Unreachable);
 });
 

@@ -27,7 +27,7 @@ func New(t testing.TB) (path string) {
 	return template.File(t)
 }
 
-// Open opens the store of a file until the test ends. Without a clock it has the time of day.
+// Open opens the store of a file until the test ends. A nil clock is time.Now.
 func Open(t testing.TB, path string, clock func() time.Time) *sqlite.Store {
 	t.Helper()
 	s, err := sqlite.Open(t.Context(), sqlite.Config{Path: path, Clock: clock, Logger: slog.New(slog.DiscardHandler)})

@@ -1,4 +1,4 @@
-package runs
+package aside
 
 import (
 	"errors"
@@ -6,26 +6,25 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
 // TestSetAside: failures back off with doubled waits, are tried after work that has
 // not failed, and are dropped when polls no longer find them.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
-	var a backoffs
-	bad, good := gatehouse.StepRef{RunID: "run_1", StepID: "stp_1"}, gatehouse.StepRef{RunID: "run_2", StepID: "stp_2"}
+	var a Set[string]
+	const bad, good = "bad", "good"
+	itself := func(s string) string { return s }
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	left := func(what string, want ...gatehouse.StepRef) {
+	left := func(what string, want ...string) {
 		t.Helper()
-		if d := cmp.Diff(want, a.without([]gatehouse.StepRef{bad, good}, now)); d != "" {
+		if d := cmp.Diff(want, Due(&a, []string{bad, good}, itself, 2, now)); d != "" {
 			t.Errorf("%s (-want +got):\n%s", what, d)
 		}
 	}
 	left("before it has failed", bad, good)
 	for i, seconds := range []int{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
-		if tries := a.note(bad, errors.New("broken"), now); tries != i+1 {
+		if tries := a.Note(bad, errors.New("broken"), now); tries != i+1 {
 			t.Errorf("%d tries, want %d", tries, i+1)
 		}
 		left("just after it failed", good)
@@ -34,15 +33,15 @@ func TestSetAside(t *testing.T) {
 		now = now.Add(1)
 		left("when it is tried again", good, bad)
 	}
-	if a.size() != 1 {
-		t.Errorf("%d are set aside", a.size())
+	if a.Size() != 1 {
+		t.Errorf("%d are set aside", a.Size())
 	}
-	a.note(bad, nil, now)
+	a.Note(bad, nil, now)
 	left("once it has succeeded", bad, good)
-	a.note(bad, errors.New("broken"), now)
-	now = now.Add(asideFirst + asideMost + 1)
+	a.Note(bad, errors.New("broken"), now)
+	now = now.Add(first + longest + 1)
 	left("when it was not tried for long", bad, good)
-	if a.size() != 0 {
-		t.Errorf("%d are still set aside", a.size())
+	if a.Size() != 0 {
+		t.Errorf("%d are still set aside", a.Size())
 	}
 }
