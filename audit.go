@@ -70,7 +70,7 @@ type AppliedMirror struct {
 	Digest Digest `json:"digest"`
 	// ExternalID is the target's id for the effect, "" when it gave none.
 	ExternalID string `json:"external_id,omitempty"`
-	// ReceiptID is the receipt of the successful call.
+	// ReceiptID is the receipt that records the effect: of a call, a read-back, or an operator.
 	ReceiptID string `json:"receipt_id"`
 	// AppliedAt is when the outcome was recorded.
 	AppliedAt time.Time `json:"applied_at"`

@@ -60,7 +60,8 @@ type Budget struct {
 	UsedAmounts []Magnitude `json:"used_amounts,omitempty"`
 }
 
-// Fits reports whether one more action that moves these amounts fits in the unused part.
+// Fits reports whether one more action fits in the unused part. moved has at most one amount for
+// each currency.
 func (b *Budget) Fits(moved []Magnitude) bool {
 	if b.Used >= b.Count {
 		return false
@@ -76,7 +77,7 @@ func (b *Budget) Fits(moved []Magnitude) bool {
 // UsedIn is the used part of the amount in a currency.
 func (b *Budget) UsedIn(currency string) Decimal { return amountIn(b.UsedAmounts, currency) }
 
-// Use counts one action that moves these amounts, at most one for each currency.
+// Use counts one action and the amounts that it moves. moved is as for Fits.
 func (b *Budget) Use(moved []Magnitude) {
 	b.Used++
 	used := slices.Clone(b.UsedAmounts)

@@ -1,7 +1,8 @@
 package gatehouse
 
-// Edit is a reviewer's edit of the proposer's change before the decision. The
-// proposer stays the same, and the action with the proposer's own change is kept.
+// Edit is an edit of the proposer's change: by a reviewer before the decision, or by an
+// operator after the target refused the content. The proposer stays the same, and the
+// action with the proposer's own change is kept.
 type Edit struct {
 	// ByID is the principal who edited, and Note says why.
 	ByID string `json:"by_id"`
@@ -21,7 +22,8 @@ type EditedField struct {
 	After  JSON   `json:"after,omitempty"`
 }
 
-// EditRequest asks to replace a pending action by a revision with an edited change.
+// EditRequest asks to replace a pending action, or a failed one whose content the target
+// refused, by a revision with an edited change.
 type EditRequest struct {
 	// Digest is the digest that the editor saw, Note the reason for the edit.
 	Digest Digest `json:"digest"`

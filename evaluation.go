@@ -60,7 +60,8 @@ func (n *NewEvaluated) Validate() error {
 // EvaluationService takes the results of registered evaluators.
 type EvaluationService interface {
 	// Evaluate stores the caller's result for a pending action. The error has code
-	// digest_mismatch if the action has another digest, already_exists if the caller has
-	// evaluated it already, and too_late if it is not pending.
+	// digest_mismatch if the action has another digest, too_late if it is not pending or has
+	// expired, and already_exists if the caller has evaluated the action already, or if the
+	// action has [MaxEvaluated] evaluations.
 	Evaluate(ctx context.Context, id string, n NewEvaluated) (*Evaluated, error)
 }

@@ -47,8 +47,8 @@ type EventPage struct {
 type EventService interface {
 	// ReadEvents returns the next events. An auditor reads the tenant's whole log;
 	// other callers read the events of the actions and runs that they may read. The
-	// page is empty, with Last advanced, when the caller may read none of the
-	// scanned events, and when the wait is over.
+	// page is empty when the wait is over, and, with Last advanced, when the filter or
+	// the caller's rights leave out a whole batch of entries.
 	ReadEvents(ctx context.Context, f EventFilter) (*EventPage, error)
 }
 

@@ -28,8 +28,8 @@ const (
 	SortUrgency Sort = "urgency"
 )
 
-// DecidedHow selects actions by how the question was answered, whatever happened to the action
-// since. Denied, expired, canceled and superseded actions match none of the values.
+// DecidedHow selects actions by who decided them, and how. Actions that are pending, denied,
+// expired, canceled or superseded match none of the values, even if they were approved before.
 type DecidedHow string
 
 // The ways in which an action is decided.

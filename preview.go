@@ -5,8 +5,8 @@ import "time"
 // Preview is the target's statement of what a pending action would do now. It
 // changes nothing, and decides nothing.
 type Preview struct {
-	// None says why there is no preview; "" when there is one. No other field is set
-	// then.
+	// None says why there is no preview, and no other field is set; "" when there is a
+	// preview.
 	None string `json:"none,omitempty"`
 	// Rows is how many rows or objects would change; 0 when the target does not say.
 	Rows int `json:"rows,omitempty"`

@@ -58,7 +58,8 @@ type Queues interface {
 	CredentialWriter
 }
 
-// ActionQueueReader finds the actions of all tenants that the sweeper works on.
+// ActionQueueReader finds the actions of all tenants that the sweeper and the archiver
+// work on.
 type ActionQueueReader interface {
 	// ExpiredActions returns up to limit pending actions whose approval's expiry
 	// is at or before Now, the earliest first.
@@ -79,11 +80,12 @@ type ActionQueueReader interface {
 	PlanArchive(after int64, before time.Time, limit int) (*ArchivePlan, error)
 }
 
-// PushQueueReader finds the pushes of all tenants that dispatchers work on.
+// PushQueueReader finds the pushes of all tenants that dispatchers work on: the queued
+// ones, except those of outside workers, and all leased ones.
 type PushQueueReader interface {
-	// NextPushAt returns when the next queued push or expired lease is due; zero
-	// for none. It ignores queued pushes of the tenants in except, but not their
-	// leases.
+	// NextPushAt returns when the next queued push is due or the next lease ends,
+	// whichever is earlier; zero for none. It ignores queued pushes of the tenants
+	// in except, but not their leases.
 	NextPushAt(except ...string) (time.Time, error)
 	// DueTenants returns up to limit tenants with pushes to claim. Each has the
 	// number of its due pushes, counted up to each, and of its pushes in flight.
@@ -103,10 +105,10 @@ type PushQueueReader interface {
 // PushQueueWriter claims pushes.
 type PushQueueWriter interface {
 	// ClaimPushes moves due queued pushes (not_before and next attempt at or before
-	// Now) to picking, in each share the oldest due first. It sets owner, lease end
-	// and picked_at, and raises the generation by one. Claims are exclusive. Even
-	// with concurrent claims, no tenant exceeds its share's Most. Shares name
-	// distinct tenants.
+	// Now) to picking, in each share the oldest due first. It leaves those of outside
+	// workers to ClaimLane. It sets owner, lease end and picked_at, and raises the
+	// generation by one. Claims are exclusive. Even with concurrent claims, no tenant
+	// exceeds its share's Most. Shares name distinct tenants.
 	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
 }
 
@@ -150,7 +152,7 @@ type RunQueueReader interface {
 	// zero for none, and a time long past when there are SettledSteps. Ready steps
 	// do not count.
 	NextRunWorkAt() (time.Time, error)
-	// RunCounts counts the runs that are not final by state.
+	// RunCounts counts, by state, the runs that are not final.
 	RunCounts() (map[RunStatus]int, error)
 }
 
@@ -224,7 +226,8 @@ type CleanUpWriter interface {
 	// PurgeSessions deletes up to limit rows: step-ups given, sessions ended, and
 	// set-up links used or expired before olderThan.
 	PurgeSessions(olderThan time.Time, limit int) (int, error)
-	// PurgeIdempotency deletes up to limit stored answers older than the window.
+	// PurgeIdempotency deletes up to limit answers that were stored before olderThan,
+	// the oldest first.
 	PurgeIdempotency(olderThan time.Time, limit int) (int, error)
 	// PurgeReviews deletes up to limit reviews that expired before olderThan.
 	PurgeReviews(olderThan time.Time, limit int) (int, error)

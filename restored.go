@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// KeeperService is for operators of a store: it previews the archiver, and settles
-// the pushes of a restored backup.
+// KeeperService is for operators of a store: it previews the archiver, settles the
+// pushes of a restored backup, and finds work that waits too long.
 type KeeperService interface {
 	// PreviewArchive tells which actions of the caller's tenant the archiver would
 	// move now, and changes nothing. A retention of 0 means the configured one. The
@@ -15,10 +15,11 @@ type KeeperService interface {
 	PreviewArchive(ctx context.Context, retention time.Duration) (*ArchivePreview, error)
 	// MarkUnknown marks the queued and leased pushes that were created before a
 	// time as unknown, with the code [ErrorRestored]: a restored store does not
-	// know whether they were sent after the backup. None is sent again before its
-	// outcome is resolved. Each is marked in its own transaction, and the call may
-	// be repeated. The caller must be an administrator and marks pushes of its own
-	// tenant; for another tenant the error has code not_found.
+	// know whether they were sent after the backup. It leaves out the pushes of
+	// approval steps, which have no effect. None is sent again before its outcome is
+	// resolved. Each is marked in its own transaction, and the call may be repeated.
+	// The caller must be an administrator and marks pushes of its own tenant; for
+	// another tenant the error has code not_found.
 	MarkUnknown(ctx context.Context, r MarkUnknownRequest) (*MarkUnknownAnswer, error)
 	// AskTargets reads back the effects of the tenant's unknown pushes from their
 	// targets, and settles the pushes whose outcome is proven. It sends nothing.
@@ -54,7 +55,7 @@ type ArchivePreview struct {
 	// for none.
 	Oldest *time.Time `json:"oldest_ended_at,omitempty"`
 	Newest *time.Time `json:"newest_ended_at,omitempty"`
-	// Tenants counts the actions by tenant.
+	// Tenants has the caller's tenant, or nothing when no action would move.
 	Tenants []TenantArchived `json:"tenants"`
 	// Complete is false when the time ran out before the end of the store; there
 	// may be more actions then.
@@ -71,7 +72,7 @@ type TenantArchived struct {
 // MaxMarked bounds how many pushes one call marks, and lists.
 const MaxMarked = 1000
 
-// MarkUnknownRequest selects the pushes to mark. DryRun nil means true.
+// MarkUnknownRequest selects the pushes to mark.
 type MarkUnknownRequest struct {
 	// Before is the moment at which the restored store began to serve, or any
 	// moment between the backup and that. Pushes created later were never sent

@@ -57,7 +57,7 @@ func MustJSON(v any) JSON {
 	return c
 }
 
-// Duration marshals like 4h, 90m or 7d; days are 24 hours.
+// Duration marshals like 4h, 1h30m or 7d; days are 24 hours.
 type Duration time.Duration
 
 const maxDays = 36500

@@ -46,8 +46,8 @@ type SignedIn struct {
 type BrowserService interface {
 	// FindSession returns the caller of a session token, with Session set, Via
 	// console, and StepUp true: for actions up to risk level L3, the sign-in
-	// substitutes for the edit token. The error is unauthenticated for a token that is unknown, expired or
-	// revoked, or whose principal is disabled.
+	// substitutes for the edit token. The error is unauthenticated for a token that
+	// is unknown, expired or revoked, or whose principal is disabled or has no role.
 	FindSession(ctx context.Context, token string) (*Caller, error)
 	// PeekSession is FindSession without recording the use of the session, for requests that an
 	// open page makes by itself.
@@ -89,9 +89,9 @@ type SignInService interface {
 	// BeginOIDC begins a sign-in at a provider. FinishOIDC returns
 	// returnTo if it is a path of this server, else "/".
 	BeginOIDC(ctx context.Context, provider, returnTo string) (*Redirect, error)
-	// BeginOIDCLink begins linking the caller to its identity at a provider. The
-	// error is step_up_required unless the sign-in is fresh or editToken is the
-	// caller's.
+	// BeginOIDCLink begins linking the caller to its identity at a provider. Without
+	// an editToken the sign-in must be fresh, else the error is step_up_required; for
+	// a wrong editToken it is edit_token_required.
 	BeginOIDCLink(ctx context.Context, provider, editToken, returnTo string) (*Redirect, error)
 	// BeginOIDCStepUp asks the provider to authenticate the caller again, for one
 	// action as it was shown.
@@ -101,9 +101,9 @@ type SignInService interface {
 	// must have the caller that began them.
 	FinishOIDC(ctx context.Context, state string, answer url.Values, b Browser) (*OIDCResult, error)
 
-	// Sign-in needs no caller. Registration adds a passkey to the caller
-	// (step_up_required as for BeginOIDCLink). A step-up is for the caller and one
-	// action as it was shown.
+	// Sign-in needs no caller. Registration adds a passkey to the caller, with the
+	// errors of BeginOIDCLink. A step-up is for the caller and one action as it was
+	// shown.
 	BeginPasskeySignIn(ctx context.Context) (*Challenge, error)
 	FinishPasskeySignIn(ctx context.Context, state string, response []byte, b Browser) (*SignedIn, error)
 	BeginPasskeyRegistration(ctx context.Context, name, editToken string) (*Challenge, error)

@@ -44,7 +44,8 @@ type SlackClick struct {
 	// the lease of a claimed click ends; nil when the click is finished.
 	Attempts int
 	DueAt    *time.Time
-	// FinishedAt is nil until the click is carried out.
+	// FinishedAt is nil until the click is carried out and the person has the reply, or
+	// the reply is given up.
 	FinishedAt *time.Time
 	// Generation fences stale holders: each claim raises it by one.
 	Generation int
@@ -125,6 +126,6 @@ type SlackService interface {
 type SlackCode struct {
 	// Code is the code to type in Slack, shown only here.
 	Code string `json:"code"`
-	// ExpiresAt is SlackLinkTTL after it was made.
+	// ExpiresAt is SlackLinkTTL after the code was made.
 	ExpiresAt time.Time `json:"expires_at"`
 }

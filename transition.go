@@ -50,7 +50,7 @@ func (s ApprovalStatus) CanMove(to ApprovalStatus) bool { return slices.Contains
 // CanMove reports whether the table has the transition.
 func (s PushStatus) CanMove(to PushStatus) bool { return slices.Contains(pushMoves[s], to) }
 
-// Statuses lists the states of an action in the order of the table.
+// Statuses lists the states of an action.
 func Statuses() []Status {
 	return []Status{
 		StatusPending, StatusApproved, StatusRejected, StatusDenied, StatusExpired, StatusCanceled,

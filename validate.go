@@ -17,7 +17,7 @@ const (
 )
 
 // Validate checks everything about a proposal that needs no lookup. The error has
-// code invalid or unsupported.
+// code invalid.
 func (p *Proposal) Validate() error {
 	var v Violations
 	need := func(pointer, s string, limit int) {
@@ -30,8 +30,8 @@ func (p *Proposal) Validate() error {
 
 	need("/action_type", p.ActionType, 128)
 	if p.ActionType != "" && (!ValidName(p.ActionType) || p.ActionType != strings.ToLower(p.ActionType)) {
-		// Only one spelling exists: a policy rule for bulk_delete must also cover
-		// Bulk_Delete.
+		// Only one spelling is valid, so that Bulk_Delete does not escape a policy rule
+		// for bulk_delete.
 		v.Add("/action_type", "must be lower-case letters, digits, or any of ._@:+-")
 	}
 

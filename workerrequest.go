@@ -21,7 +21,8 @@ const (
 	MaxStepOutput = 256 << 10
 	// MaxRetryAfter bounds the wait that a worker asks for before the next attempt.
 	MaxRetryAfter = 24 * time.Hour
-	// MaxReceiptMetadata bounds each metadata of a receipt, in bytes.
+	// MaxReceiptMetadata bounds the request metadata of a receipt, and its response
+	// metadata, in bytes.
 	MaxReceiptMetadata = 16 << 10
 )
 

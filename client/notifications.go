@@ -13,7 +13,7 @@ var (
 	_ gatehouse.BounceService       = (*Client)(nil)
 )
 
-// ListNotifications returns a page of sent messages with their recipients, newest first.
+// ListNotifications returns a page of messages with their recipients and status, newest first.
 func (c *Client) ListNotifications(
 	ctx context.Context, f gatehouse.NotificationFilter,
 ) (gatehouse.Page[*gatehouse.Notification], error) {

@@ -33,8 +33,8 @@ func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
 }
 
 // UndeclaredFloor is the floor of an operation that the operator has not declared:
-// L3, L4 for a delete, L5 for a bulk operation. A name that contains the word
-// delete or bulk, such as bulk_delete, counts as one.
+// L3, L4 for a delete, L5 for a bulk operation. An operation whose name contains the
+// word delete or bulk, such as bulk_delete, is one too.
 func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 	words := strings.FieldsFunc(strings.ToLower(operation), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
 	switch {
@@ -95,9 +95,9 @@ func (l Levels) Validate(at string, undeclared gatehouse.RiskLevel) error {
 	return l.Fields.Validate(at + ".fields")
 }
 
-// Of returns the floor of a change: the operation's declared floor, else the levels
-// of its fields if all are declared, else undeclared. A declared field can always
-// raise it.
+// Of returns the floor of a change: the operation's declared floor, else, if undeclared
+// is L3 and all fields are declared, the highest of their levels, else undeclared. A
+// declared field can always raise it.
 func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gatehouse.RiskLevel {
 	fields, all := l.Fields.Of(Fields(change))
 	switch {

@@ -5,5 +5,5 @@
 // class A. A merge names the head commit, and a release names the commit of a tag that can have
 // only one release: class B. Sending a comment or the start of a workflow again repeats it: class
 // C. To be found after a lost answer, comments and releases contain the action's id as an HTML
-// comment, and runs receive it as an input.
+// comment, and runs receive it as an input, if action_input names one.
 package github

@@ -8,7 +8,8 @@
 // first.
 //
 // A failure is not_sent only if no connection could be written to (with TLS: if no handshake was
-// completed). Once a connection was established, every failure before the status line is ambiguous.
+// completed), if there was no access token, or if a configured outcome says so. Once a connection
+// was established, every failure before the status line is ambiguous.
 // A status line counts as the target's answer even if the body is cut off.
 //
 // # Templates

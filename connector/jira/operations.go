@@ -23,8 +23,8 @@ var operationNames = []string{opCreate, opUpdate, opTransition, opComment}
 // entity is the only entity type. The target of create is a project, by its key.
 const entity = "issue"
 
-// The permitted members of a change: the fields that are not history, with texts as plain texts. A
-// field that Jira represents as an object is given by an id, a name, a value or an account.
+// The permitted members of a change. Texts are plain texts. A field that Jira represents as an object
+// is given by an id, a name, a value or an account.
 const (
 	fieldNames = `"propertyNames": {"pattern": "^(summary|description|labels|priority|assignee|duedate|components|` +
 		`fixVersions|customfield_[0-9]{1,9})$"}`

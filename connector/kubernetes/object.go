@@ -211,8 +211,9 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, rest.MadeBefore(id), nil
 }
 
-// manifest is the manifest that creates a deleted object again; "" if the new object would differ:
-// another object owned it, a finalizer has cleaned up after it, or it contained other objects.
+// manifest is the manifest that creates a deleted object again. It is "" if the new object would
+// differ, because another object owned the old one, a finalizer has cleaned up after it, or it
+// contained other objects or data; and if the object has nothing but its name.
 func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
 	meta := get(doc, "metadata")
 	if slices.Contains(holders, resource) || !isEmpty(get(meta, "ownerReferences")) || !isEmpty(get(meta, "finalizers")) {

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// PinsOperation is the operation by which a proxy proposes to accept changed tools. No tool's name
-// can have this prefix; its floor is L4.
+// PinsOperation is the operation by which a proxy proposes to accept changed tools. Its floor is L4.
+// The proxy refuses a server whose tools have names that begin with gatehouse_.
 const PinsOperation = "gatehouse_accept_tools"
 
 // MaxToolName limits the name of a tool, in bytes.

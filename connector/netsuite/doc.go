@@ -14,9 +14,9 @@
 //	bulk    our RESTlet      B  one update for each line, with a record of the key for each
 //
 // "Our RESTlet" is the file restlet/gatehouse_restlet.js, which is deployed to the
-// account. It inserts the key's record and saves the change in two transactions. A
-// key with a record and no result is in doubt: the connector then reads the target,
-// and never repeats the call.
+// account. It inserts the key's record, saves the change and stores the result in three
+// transactions. A key with a record and no result is in doubt: the connector then reads
+// the target, and the RESTlet does not repeat the change.
 //
 // # Bulk updates
 //
@@ -24,7 +24,8 @@
 // connector then sends the action again, under the same key, with an offset. Lines do not depend on
 // each other: one that is refused does not stop the rest. An attempt that leaves some lines applied
 // and others not is ambiguous, so the action is never failed with an effect. From the second attempt
-// on it is terminal if the attempt has applied nothing: then only a person can help.
+// on, it is terminal if it has applied nothing and no line can be applied later: then only a person
+// can help.
 //
 // # Values
 //

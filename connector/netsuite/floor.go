@@ -19,8 +19,8 @@ func (e *entity) levels() connector.FieldLevels {
 	return out
 }
 
-// operationFloor is the level of an operation that touches no declared field: 4 for a create, 5 for
-// a bulk update.
+// operationFloor is the declared level of an operation; by default 4 for a create, 5 for a bulk
+// update and 3 for an update.
 func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
 	switch declared := c.Operations[op].Floor; {
 	case declared != 0:
@@ -33,8 +33,10 @@ func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
 	return gatehouse.L3
 }
 
-// Floor implements [connector.Floorer]. A declared operation has its declared floor. Otherwise, an
-// update whose fields are all declared has the highest of their levels.
+// Floor implements [connector.Floorer]. An update whose fields are all declared has the highest of
+// their levels, unless the operation is declared. Any other call has the operation's floor, which a
+// declared field can raise. A call with an unknown entity, or with several outside of a bulk update,
+// has L5.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
 	switch {

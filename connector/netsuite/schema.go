@@ -63,7 +63,7 @@ func objectSchema(fields map[string]*field, op string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// schema describes the values of a field. In an update, null clears it.
+// schema describes the values of a field. In an update, null clears a field that is not a boolean.
 func (f *field) schema(op string) gatehouse.JSON {
 	orNull := func(kind string) gatehouse.JSON {
 		if op == opUpdate {

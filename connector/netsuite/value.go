@@ -30,7 +30,7 @@ type wire int
 const (
 	wireREST  wire = iota
 	wireOurs       // Gatehouse's RESTlet: numbers as strings, dates as YYYY-MM-DD
-	wirePlain      // another RESTlet: dates in the field's format
+	wirePlain      // another RESTlet: numbers as strings, dates in the field's format
 )
 
 // field is a compiled [Field].

@@ -106,8 +106,8 @@ func (s *signIn) form() (url.Values, error) {
 }
 
 // fetch fetches a token. The request that needs it has not been sent, so every failure is of kind
-// NotSent. This includes refusals, because Salesforce also refuses valid credentials after too many
-// sign-ins.
+// NotSent, or Transient for a clock_skew, which [rest.Token.Get] returns as NotSent. This includes
+// refusals, because Salesforce also refuses valid credentials after too many sign-ins.
 func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error) {
 	form, err := s.form()
 	if err != nil {

@@ -24,14 +24,16 @@ func (c *Connector) path(parts ...string) string {
 	return out
 }
 
-// record is a record that was read. seen is the time of the answer by Salesforce's clock.
+// record is a record that was read. seen is the time of the answer by Salesforce's clock, or by this
+// machine's if the answer has no Date.
 type record struct {
 	id, version    string
 	modified, seen time.Time
 	fields         gatehouse.JSON
 }
 
-// names are the fields that a call names.
+// names are the fields to read for a call: those that it names, the id, and the time of the last
+// change.
 func (c *Connector) names(call connector.Call) []string {
 	out := append(connector.Fields(call.CurrentState), "Id", fieldModified)
 	out = append(out, connector.Fields(call.ProposedChange)...)
@@ -40,7 +42,7 @@ func (c *Connector) names(call connector.Call) []string {
 }
 
 // read reads a record at the path below sobjects. gone is true if it does not exist or this user
-// may not see it; deleted is true if it is known to have existed.
+// may not see it; deleted is true if Salesforce says that it was deleted.
 func (c *Connector) read(
 	ctx context.Context, fields []string, parts ...string,
 ) (r record, gone, deleted bool, failed *connector.Error) {

@@ -7,5 +7,6 @@
 // read and the call, another client with the app's token may still write.
 //
 // Slack stores a modified text: it escapes &, < and >, marks links, and replaces emoji by their
-// names. Texts are compared without these; see plainText.
+// names. Texts are compared without these (see plainText); of a pre-image, the names of emoji count
+// too (see unchanged).
 package slack

@@ -51,8 +51,9 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
-// Conditional is true for an update or delete, which compares the version and the pre-image while
-// writing, and for an insert that names its key, which requires the row to be absent.
+// Conditional is true for an update or delete, which compares the version and the pre-image, if it
+// names them, while writing, and for an insert that names its key, which requires the row to be
+// absent.
 func (c *Connector) Conditional(call connector.Call) bool {
 	makesKey := call.Operation == opInsert && c.cfg.Entities[call.Target.EntityType].KeyFrom == keyFromDatabase
 	return call.Operation != opUpdateWhere && !makesKey

@@ -108,9 +108,9 @@ func (sqlserverDialect) decode(c column, raw any) (cell, error) {
 }
 
 // bind passes integers, truth values and bytes as such, and points in time in UTC without a zone
-// where the column has none. Other values are texts, which the server converts to the column's type.
-// A text of a column that is not Unicode is passed as such where it may be: comparing it with a
-// Unicode text would lock the whole table instead of the row.
+// where the column has none. Other values are Unicode texts, which the server converts to the column's
+// type. But an ASCII text of at most 8,000 characters for a char or varchar column is passed as a
+// varchar: comparing the column with a Unicode text would lock the whole table instead of the row.
 func (sqlserverDialect) bind(c column, v gatehouse.JSON) any {
 	if isNull(v) {
 		return nil

@@ -24,7 +24,7 @@ type Config struct {
 	Endpoint string `yaml:"endpoint"`
 	// AllowPrivate permits internal addresses, and credentials over plain http.
 	AllowPrivate bool `yaml:"allow_private"`
-	// Timeout limits one request in total; 30s by default.
+	// Timeout limits a call with its reads; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
 	// StateMachines are the state machines that actions can name, by their names at AWS.
 	StateMachines map[string]StateMachine `yaml:"state_machines" form:"first"`

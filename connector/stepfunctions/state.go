@@ -80,8 +80,8 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Matches: true}, nil
 }
 
-// ReadBack implements [connector.ReadBacker]. AWS lists executions with a delay, so it never
-// returns Absent.
+// ReadBack implements [connector.ReadBacker]. It never returns Absent, because AWS shows executions
+// and their events with a delay.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	none := connector.Result{}
 	if v := c.look(call); len(v) > 0 {

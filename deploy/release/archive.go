@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// entry is a file of an archive, or a folder if its name ends in a slash.
+// entry is a file of an archive, or a folder if its content is nil; its name then ends in a slash.
 type entry struct {
 	name    string
 	mode    int64
@@ -74,8 +74,8 @@ func zipped(at time.Time, entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// archives makes one archive per platform: the program, the licence, the readme, and the
-// completions.
+// archives makes one archive per platform: the program, the licence, the readme, the changelog, and
+// the completions.
 func (d *dist) archives() error {
 	for _, b := range d.binaries {
 		folder := b.name(d.version)

@@ -126,8 +126,8 @@ func (d *dist) imageFor(b binary, base v1.Layer) (v1.Image, error) {
 	)
 }
 
-// baseLayer has the files that the program needs and an empty image lacks: the names of the users,
-// Mozilla's root certificates, and writable folders.
+// baseLayer has what an empty image lacks: the names of the users, Mozilla's root certificates,
+// writable folders, and the licence.
 func (d *dist) baseLayer() (v1.Layer, error) {
 	licence, err := d.read("LICENSE")
 	if err != nil {

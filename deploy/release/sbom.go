@@ -82,8 +82,7 @@ func component(path, version, sum string) cdx.Component {
 	return c
 }
 
-// serial is a UUID of version 8 (RFC 9562), derived from the content of the bill, so that it is
-// reproducible.
+// serial is a UUID of version 8 (RFC 9562), derived from the given texts, so that it is reproducible.
 func serial(of ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(of, " ")))
 	sum[6], sum[8] = sum[6]&0x0f|0x80, sum[8]&0x3f|0x80

@@ -29,7 +29,7 @@ func (s *Server) Front(mux http.Handler) http.Handler {
 	})
 }
 
-// HealthOnly serves the health endpoints; everything else is 404.
+// HealthOnly serves /healthz, /readyz and /metrics; everything else is 404.
 func (s *Server) HealthOnly() http.Handler {
 	elsewhere := s.plain(func(http.ResponseWriter, *http.Request) error {
 		return gatehouse.E(gatehouse.CodeNotFound, "this process does not have the role api")

@@ -83,7 +83,7 @@ func (r *running) hold(c *gatehouse.Caller) (release func(), err error) {
 	}, nil
 }
 
-// replay answers with the stored body of the first request.
+// replay answers with the stored answer to the first request.
 func (s *Server) replay(w http.ResponseWriter, rt *route, c *call, replay *gatehouse.Replay) (int, error) {
 	b := replay.Body
 	if rt.secret {

@@ -13,8 +13,8 @@ import (
 
 // The timing of an event stream.
 const (
-	// eventBeat is the interval of keep-alive messages. They keep proxies from
-	// closing the stream and detect that its key was revoked.
+	// eventBeat is the interval of the messages that keep proxies from closing an idle
+	// stream, and of the checks that the stream's key is still valid.
 	eventBeat = 15 * time.Second
 	// eventRetry is the time after which a client reconnects.
 	eventRetry = 2 * time.Second

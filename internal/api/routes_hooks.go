@@ -12,13 +12,12 @@ import (
 
 // Hooks receives the deliveries of webhooks.
 type Hooks interface {
-	// Receive starts the run that a delivery to a tenant's workflow requests. A
-	// repeated delivery returns the run that it started first, and replayed
-	// true. A delivery that requests nothing, such as a ping, returns nil. The
+	// Receive starts a run of a tenant's workflow for a delivery. A repeated
+	// delivery returns the run that it started first, and replayed true. The
 	// context has no caller: the signature over headers and body is the
 	// authority. A missing or wrong signature is an error with code
-	// bad_signature. A tenant or workflow that does not exist, or takes no
-	// webhooks, is an error with code not_found.
+	// bad_signature, and so is a tenant or workflow that does not exist, or takes
+	// no webhooks.
 	Receive(ctx context.Context, tenant, workflow string, h http.Header, body []byte) (run *gatehouse.Run, replayed bool,
 		err error)
 }
@@ -111,7 +110,7 @@ func noHook() error { return gatehouse.E(gatehouse.CodeNotFound, "no such webhoo
 
 // HookRate bounds deliveries to PerSecond, with bursts of Burst. PerSecond 0
 // means the default rate, a negative value no bound. Burst 0 means four times
-// the rate.
+// the rate, or with PerSecond 0 the default burst.
 type HookRate struct {
 	PerSecond float64
 	Burst     int

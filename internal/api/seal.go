@@ -13,11 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// An answer that shows a new key or edit token is stored under the client's
-// Idempotency-Key like any other, but the store must not hold secrets. So it is
-// sealed with AES-256-GCM, under a key that HKDF-SHA256 (RFC 5869) derives from
-// the request's API key, which is stored nowhere. Only someone who can repeat
-// the request can open the answer.
+// An answer that shows a new key, edit token or set-up link is stored under the
+// client's Idempotency-Key like any other, but the store must not hold secrets.
+// So it is sealed with AES-256-GCM, under a key that HKDF-SHA256 (RFC 5869)
+// derives from the request's API key, which is stored nowhere. Only someone who
+// can repeat the request can open the answer.
 
 // sealed is the stored form.
 type sealed struct {

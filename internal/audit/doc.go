@@ -24,8 +24,8 @@
 //   - Two sequencers run: each batch names the size of the log on which it was
 //     computed. The store accepts one of the two and answers the other with
 //     [gatehouse.ErrConflict]; nothing is numbered twice.
-//   - The outcome of a commit is unclear: the next batch is read again. Leaves that
-//     were numbered are no longer waiting.
+//   - The outcome of a commit is unclear: the sequencer reads the waiting leaves
+//     again. Those that were numbered are no longer among them.
 //   - Somebody changes, drops, moves or adds an entry behind the program's
 //     back: [Check] detects it by the stored hashes. If they change the hashes
 //     too, a checkpoint that is kept elsewhere detects it.

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// benchCeilings is the number of ceilings, benchClaims the largest number of claims in the window of each; see
-	// Options.Scale.
+	// benchCeilings is the number of ceilings, benchClaims the number of claims in the window of each, unless
+	// Options.Scale is less.
 	benchCeilings, benchClaims = 20, 20_000
 	// scalePerTenant: the number of tenants is Options.Scale divided by scalePerTenant, at least 2, and at most the
 	// number of clients.
 	scalePerTenant = 50
-	// checkedTarget and costTarget are PERFORMANCE.md's targets, as parts of the rate of plain decisions.
+	// checkedTarget and costTarget are targets of docs/proof/performance.md, as parts of the rate of plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
 

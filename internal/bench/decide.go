@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// decideTarget is PERFORMANCE.md's target for the ratio with the largest number of clients.
+	// decideTarget is the target of docs/proof/performance.md for the ratio with 64 clients or more.
 	decideTarget = 0.6
-	// singleTarget is PERFORMANCE.md's target for the median time of one client's decision, as a multiple of the
-	// baseline that base.singleBesideRows names.
+	// singleTarget is the target there for the median time of one client's decision, as a multiple of the baseline
+	// that base.singleBesideRows selects.
 	singleTarget = 2.5
 )
 

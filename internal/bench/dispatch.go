@@ -82,7 +82,7 @@ func (r *runner) dispatch(ctx context.Context) error {
 	})
 }
 
-// approve stores n approved actions with their pushes, through the use case.
+// approve stores n pending actions and approves them through the use case, which stores their pushes.
 func (w *world) approve(ctx context.Context, n int) error {
 	list, err := w.fill(ctx, n)
 	if err != nil {

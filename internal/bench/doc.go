@@ -10,8 +10,8 @@
 // Rules of the measurements:
 //
 //   - Both sides run in this process, on the same cores, and the same raw client loads
-//     both over keep-alive TCP. Only memory and start-up are measured on child
-//     processes.
+//     both over keep-alive TCP. Only memory, start-up and the CPU time of a waiting
+//     server are measured on child processes.
 //   - Both sides use the same engine with the same durability: SQLite files in one
 //     folder (WAL, synchronous=FULL, group commit), or databases on one PostgreSQL
 //     server (one statement per unit of work, 16 connections, and micro-batched) with fresh

@@ -27,7 +27,7 @@ func newGroup[T any](writers int, write func(iter.Seq[T]) error) *group[T] {
 	return g
 }
 
-// do writes an item in the next transaction and returns when it is durable.
+// do writes an item in the running or the next transaction, and returns when the item is durable.
 func (g *group[T]) do(item T) error {
 	j := groupJob[T]{item: item, done: make(chan error, 1)}
 	g.queue <- j

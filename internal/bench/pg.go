@@ -160,7 +160,7 @@ func (r *pgDatabases) analyze(ctx context.Context) error {
 	return nil
 }
 
-// bare opens a database for a bare side.
+// bare creates a database for a bare side and opens it.
 func (r *pgDatabases) bare(ctx context.Context, kind, schema string) (*pgxpool.Pool, error) {
 	name := r.name + "_" + kind
 	u, err := r.base.create(ctx, name)

@@ -2,8 +2,8 @@ package card
 
 import "unicode/utf8"
 
-// nameOf names the first character of a text, of a kind that does not show; "" for
-// other kinds.
+// nameOf names the first character of a text whose kind does not show; "" for line
+// ends and tabs.
 func nameOf(kind SpanKind, text string) string {
 	switch kind {
 	case SpanNewline, SpanTab:

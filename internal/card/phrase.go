@@ -53,8 +53,8 @@ const (
 	longInButton   = 24
 )
 
-// inline returns a value in its form within a sentence. Anything but one plain word
-// is quoted, so that it cannot pass for words of the sentence.
+// inline returns a value in its form within a sentence. A text that is not one plain
+// word is quoted, so that it cannot pass for words of the sentence.
 func inline(v Value, longest int) string {
 	switch v.Type {
 	case Absent:

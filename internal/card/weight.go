@@ -70,7 +70,7 @@ func (f field) weight() int {
 }
 
 // ByWeight sorts the fields by the cost of a wrong value, the highest first. The
-// parts of one field stay together, in order.
+// parts of one field stay together, in order, except that declared amounts come first.
 func ByWeight(changes []Change) {
 	slices.SortStableFunc(changes, func(x, y Change) int { return weightOf(x) - weightOf(y) })
 }

@@ -99,7 +99,7 @@ func (f *Files) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 }
 
 // ACME obtains certificates from an ACME server, by TLS-ALPN-01 (RFC 8737) on the server's own
-// port. It renews them 30 days before they expire.
+// port. It renews them when a third of their lifetime is left, or 30 days if that is less.
 type ACME struct {
 	manager *autocert.Manager
 	domains []string

@@ -2,7 +2,8 @@ package cli
 
 import "github.com/gatehouse-dev/gatehouse/internal/term"
 
-// globals holds the flags and the state that all commands share. Each command's Run receives it.
+// globals holds the flags and the state that all commands share. A Run of this package can take it
+// as a parameter; the commands of package serve get only its IO.
 type globals struct {
 	URL       string `help:"The server's URL; by default that of the context, else http://127.0.0.1:8080." env:"GATEHOUSE_URL" placeholder:"URL" group:"global"`
 	Context   string `help:"The named server to use; see gatehouse context." env:"GATEHOUSE_CONTEXT" placeholder:"NAME" group:"global"`
@@ -13,7 +14,7 @@ type globals struct {
 	term.IO `kong:"-"`
 	// resolved is true after the context was read.
 	resolved bool
-	// named is the id of the action that a decision concerns, for hints.
+	// named is the id of the action that is decided or edited, for hints; "" for none.
 	named string
 	// missing is the hint if the server does not know what the command names; "" for the general one.
 	missing string

@@ -30,7 +30,7 @@ type mcpCmd struct {
 	Install mcpInstallCmd `cmd:"" help:"Print the entry for an agent's configuration."`
 }
 
-// mcpStateFlags say where a proxy stores its pins.
+// mcpStateFlags say where a proxy stores its pins, and a proxy or hook its open calls.
 type mcpStateFlags struct {
 	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
 }
@@ -148,7 +148,7 @@ Examples:
 `
 }
 
-// Run proxies until the client closes stdin, or it is interrupted.
+// Run proxies until the command is interrupted or, on stdio, the client closes stdin.
 func (c *mcpProxyCmd) Run(g *globals) error {
 	if c.Listen == "" && len(c.Host) > 0 {
 		return term.Usagef("--host needs --listen")
@@ -226,7 +226,7 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 	return serveMCP(g, c.Listen, front, config.Log, time.Minute)
 }
 
-// relist is how long a list of tools is valid over HTTP, where a server may not report changes.
+// relist is how long a list of tools is valid over HTTP, where some servers do not report changes.
 const relist = 30 * time.Second
 
 // connect prepares to reach the server over HTTP.

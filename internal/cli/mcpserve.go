@@ -47,7 +47,7 @@ Examples:
 `
 }
 
-// Run serves until it is interrupted, or the client closes stdin.
+// Run serves until the command is interrupted or, on stdio, the client closes stdin.
 func (c *mcpServeCmd) Run(g *globals) error {
 	switch {
 	case c.Listen != "" && c.Prompt != "":
@@ -90,7 +90,7 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 	}
 	log := slog.New(slog.NewTextHandler(g.Stderr, nil))
 	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) { return client.New(g.URL, key) })
-	// A tool may wait for 45 s.
+	// The longest wait of a tool, 45 s, is shorter.
 	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
 }
 

@@ -157,7 +157,8 @@ func (c *proposeCmd) Run(g *globals, api service) error {
 	return g.printProposed(a)
 }
 
-// printNext prints the action's state in words.
+// printNext says on stderr what a pending action waits for, or who decided an action at once: the
+// policy, or people in advance.
 func (g *globals) printNext(a *gatehouse.Action) {
 	switch a.Status {
 	case gatehouse.StatusPending:

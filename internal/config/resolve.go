@@ -14,10 +14,10 @@ var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 const maxFileBytes = 1 << 20
 
-// resolve replaces ${NAME} and file:PATH in every scalar value, not in keys.
-// An undefined variable and an unreadable file are errors, since an empty secret
-// or address would be worse. Values of variables and files that look like secrets
-// are added to found.
+// resolve replaces ${NAME} in every scalar value, and a value file:PATH unless it is a literal
+// block (|). It leaves keys alone. An undefined variable and an unreadable file are errors,
+// since an empty secret or address would be worse. Values of variables and files that look like
+// secrets, and the secrets in addresses, are added to found.
 func resolve(path string, n *yaml.Node, found *credentials) error {
 	return resolveAt(path, "", n, found)
 }

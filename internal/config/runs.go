@@ -7,20 +7,20 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runs sets how workflows are executed. The bounds of a tenant come beside
-// those that its workflows set themselves: the tighter one holds.
+// Runs sets how workflows are executed. A workflow can also set limits of its own: a run keeps
+// those, and the bounds of its tenant.
 type Runs struct {
 	// Workers is the number of steps under way in this process; 16 by default.
 	Workers Count `yaml:"workers"`
 	// Lease is how long a worker may hold a step, 1s to 1h; 60s by default.
 	Lease gatehouse.Span `yaml:"lease"`
-	// RunBounds are those of every tenant that sets none of its own.
+	// RunBounds are the bounds of every tenant, each unless the tenant sets its own.
 	RunBounds `yaml:",inline"`
 	// Tenants sets shares and bounds of single tenants.
 	Tenants map[string]RunTenant `yaml:"tenants"`
 }
 
-// RunBounds is what a tenant may have; absent for no bound.
+// RunBounds bounds what a tenant's runs may do; an absent key sets no bound.
 type RunBounds struct {
 	// MaxConcurrency bounds a tenant's steps under way, over all replicas.
 	MaxConcurrency Count `yaml:"max_concurrency"`

@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// importKey is the key of an http connector that holds what gatehouse connector import wrote.
+// importKey is the key of an http connector's operations that gatehouse connector import wrote.
 const importKey = "import"
 
-// refuseImported refuses what imported operations must not have in the store: the same as in
-// the rest of the text. Their lines count from the first line of the whole text.
+// refuseImported is refuseLiterals for the YAML of imported operations, which a scalar holds. The
+// lines in its errors are those of the whole text, if the scalar is a block.
 func refuseImported(n *yaml.Node) error {
 	var inner yaml.Node
 	if err := yaml.Load([]byte(n.Value), &inner); err != nil {

@@ -15,7 +15,7 @@ type measure struct {
 	words, title, href string
 }
 
-// bar is a measure as drawn; part is "" for none.
+// bar is a measure as drawn; without an emphasised part, partHeight and partY are "".
 type bar struct {
 	measure
 

@@ -24,8 +24,8 @@ type inboxQuery struct {
 	Risk   gatehouse.RiskLevel
 	By     string
 	Text   string
-	Status gatehouse.Status // in the tab Decided
-	// Decided filters the tab Decided by who decided: people, or the policy alone.
+	Status gatehouse.Status // in the tabs Decided and All
+	// Decided filters the tabs Decided and All by who decided: people, or the policy alone.
 	Decided gatehouse.DecidedHow
 	// Group selects the actions whose approval asks this group.
 	Group string
@@ -41,7 +41,8 @@ type inboxQuery struct {
 	From, To time.Time
 	// Skip is the number of rows on earlier pages.
 	Skip int
-	// Snap is the time of the list's snapshot: later proposals are not listed yet. Zero means now.
+	// Snap is the time of the list's snapshot: the tabs Mine and Team do not list later proposals
+	// yet. Zero means now.
 	Snap time.Time
 	// Empty is set when the page has no rows: new rows are then shown at once.
 	Empty bool
@@ -91,7 +92,7 @@ func (q inboxQuery) within(a *gatehouse.Action) bool {
 	return (q.From.IsZero() || !a.ProposedAt.Before(q.From)) && (q.To.IsZero() || !a.ProposedAt.After(q.To))
 }
 
-// decidedStatuses are the states that the tab Decided can filter by.
+// decidedStatuses are the states that the tabs Decided and All can filter by.
 func decidedStatuses() []gatehouse.Status {
 	return []gatehouse.Status{
 		gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusRejected,
@@ -173,7 +174,8 @@ func (q inboxQuery) values() url.Values {
 	return v
 }
 
-// history reports whether the list shows past actions, newest first, instead of open questions.
+// history reports whether the list shows decided actions or all actions, newest first, instead of
+// open questions.
 func (q inboxQuery) history() bool { return q.Tab == tabDecided || q.Tab == tabAll }
 
 // url is the inbox's URL for this query.
@@ -193,14 +195,15 @@ func (q inboxQuery) with(open string) inboxQuery {
 	return q
 }
 
-// tab returns the same filters in another tab, without a snapshot.
+// tab returns the first page of another tab, without a snapshot. It drops the filters that only
+// some tabs have.
 func (q inboxQuery) tab(tab string) inboxQuery {
 	q.Tab, q.Status, q.Decided, q.Cursor, q.Skip, q.Snap = tab, "", "", "", 0, time.Time{}
 	q.Snoozed = false
 	return q.with("")
 }
 
-// fresh returns the same list without a snapshot.
+// fresh returns the first page of the same list, without a snapshot.
 func (q inboxQuery) fresh() inboxQuery {
 	q.Cursor, q.Skip, q.Snap = "", 0, time.Time{}
 	return q.with("")
@@ -213,7 +216,8 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 	return q.with("")
 }
 
-// filter is the store's filter for this query.
+// filter is the store's filter for this query. The store does not filter by From, To, Snap and
+// Snoozed.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{
 		ActionType: q.Type, RiskLevel: q.Risk, ProposedBy: q.By, AskedGroup: q.Group, Assignee: q.Assignee,

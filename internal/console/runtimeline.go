@@ -56,13 +56,14 @@ type timelineBar struct {
 	length   time.Duration
 }
 
-// timelineTick is a time on a logarithmic axis, as the time since the run began.
+// timelineTick is a mark on a logarithmic axis. Its text is the time since the axis begins.
 type timelineTick struct {
 	x    float64
 	text string
 }
 
-// label is the length of a span, written within its bar where it fits.
+// label is the length of a span, written within its bar where it fits; "" for less than a second,
+// for queued time, and for a failed attempt.
 func (b timelineBar) label() string {
 	if b.length < time.Second || b.phase == runline.Queued || b.phase == runline.Fails {
 		return ""
@@ -125,8 +126,8 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 // tickGap is the least distance between two ticks, in percent of the width.
 const tickGap = 14
 
-// logTicks are the begins and ends of waits on a logarithmic axis, as far as they have room, and the
-// ends of the axis.
+// logTicks are the ends of a logarithmic axis, and where waits begin and end, the longest first, as
+// far as there is room.
 func logTicks(all [][]runline.Span, x *runline.Axis) []timelineTick {
 	var begin, end time.Time
 	var waits []runline.Span

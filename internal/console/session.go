@@ -38,7 +38,7 @@ func (v *view) setCookie(name, value string, until time.Time) {
 		Name: name, Value: value, Path: "/", Expires: until,
 		HttpOnly: true, Secure: v.c.secure,
 		// With Strict, the navigation that returns from an OIDC provider would come without the
-		// cookie. Lax is safe: a GET changes nothing, and other methods check their origin.
+		// cookie. Lax is safe: a GET decides nothing, and other methods check their origin.
 		SameSite: http.SameSiteLaxMode,
 	}
 	if value == "" {

@@ -14,7 +14,7 @@ import (
 
 const delegationsPath = "/settings/delegations"
 
-// Delegations is the console's part of the delegation service.
+// Delegations is the delegation service, with what the console needs besides.
 type Delegations interface {
 	gatehouse.DelegationService
 	// StandingsOf returns the people for whom the caller may answer now.

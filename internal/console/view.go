@@ -63,7 +63,7 @@ var pages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // maxKept limits the size of reused buffers, in bytes; a full inbox fits.
 const maxKept = 512 << 10
 
-// write answers with a component, without the layout.
+// write answers with a component as it is; render adds the layout.
 func (v *view) write(status int, page templ.Component) error {
 	b := pages.Get().(*bytes.Buffer)
 	b.Reset()

@@ -24,7 +24,7 @@ type Difference struct {
 	Found    string `json:"found"`
 }
 
-// String shows the difference in one line. Values are SQL literals.
+// String shows the difference. The values of columns are SQL literals.
 func (d Difference) String() string {
 	at := strings.TrimSuffix(strings.Join([]string{d.Table, d.Key, d.Column}, " "), " ")
 	return fmt.Sprintf("%s: expected %s, found %s", strings.TrimSpace(at), d.Expected, d.Found)

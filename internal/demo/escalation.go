@@ -20,8 +20,8 @@ type Mail struct{ To, Text string }
 // mailWithin limits the wait for a mail. The first stage of the policy takes 2s.
 const mailWithin = 30 * time.Second
 
-// escalation: ana does not answer in time, so the question goes to ben. He decides with the link
-// and the code in his mail.
+// escalation: ana does not answer in time, so ben is asked, too. He decides with the link and the
+// code in his mail.
 func escalation(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(551))
 	if err != nil {

@@ -119,7 +119,7 @@ func Check(dir string) error {
 	return nil
 }
 
-// Remove removes the folder of an earlier demo, if there is one.
+// Remove removes the folder of an earlier demo, or an empty one, if it exists.
 func Remove(dir string) error {
 	if err := Check(dir); err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 	kindOutside = "outside"
 )
 
-// entry is one line of the journal, written by whoever caused the change.
+// entry is one line of the journal, written by whoever decided on the change or caused it.
 type entry struct {
 	At       time.Time              `json:"at"`
 	By       string                 `json:"by"`

@@ -353,5 +353,4 @@ func bulkDeletion(ctx context.Context, p *play, l *Line) error {
 	return nil
 }
 
-// joined joins words for a message.
 func joined(words []string) string { return strings.Join(words, ", ") }

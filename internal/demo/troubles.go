@@ -167,8 +167,8 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 
 const repeats = 5
 
-// repeatedApproval: a client that did not get the answer sends its approval five times
-// concurrently. One decision and one effect result.
+// repeatedApproval: a client sends its approval five times more, concurrently, as if it had not got
+// the answer. One decision and one effect result.
 func repeatedApproval(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(501))
 	if err != nil {

@@ -120,7 +120,8 @@ func has(operand, field ref.Val) ref.Val {
 	return m.Contains(field)
 }
 
-// ordered returns the comparison that holds for the given signs of Compare.
+// ordered returns a comparison operator. holds reports whether the operator is true
+// for a result of Compare: -1, 0 or 1.
 func ordered(holds func(sign types.Int) bool) func(a, b ref.Val) ref.Val {
 	return func(a, b ref.Val) ref.Val {
 		if n, ok := b.(Number); ok {

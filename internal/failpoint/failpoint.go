@@ -34,12 +34,12 @@ func RunNames() []string {
 	}
 }
 
-// ActionNames lists the places of an action in order.
+// ActionNames lists the places of an action.
 func ActionNames() []string {
 	return []string{
 		// A proposal: its rows, its leaf, its commit, its answer.
 		"propose/inserted", "propose/recorded", "propose/committed",
-		// A decision: vote, ceilings, claim, push, leaf, commit, answer.
+		// A decision: vote, ceilings, claim with its leaf, commit. The push is made before the claim.
 		"decide/voted", "decide/reserved", "decide/settled", "decide/pushed", "decide/recorded", "decide/committed",
 		"reject/settled",
 		"cancel/recorded", "cancel/committed",

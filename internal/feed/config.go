@@ -108,7 +108,7 @@ func (c Config) stream() jetstream.StreamConfig {
 // subjects matches the events of all tenants.
 func (c Config) subjects() string { return c.Prefix + ".events.>" }
 
-// reachable bounds the time of connecting and of one write.
+// reachable bounds the time of connecting, of one write and of one request.
 const reachable = 5 * time.Second
 
 // Connect returns a connection at once, whether or not a server answers. The
@@ -221,7 +221,7 @@ func plainURL(addresses string) bool {
 	return true
 }
 
-// redact removes the address, which may contain a password, from an error.
+// redact replaces an error that contains an address, which may include a password.
 func redact(err error, address string) error {
 	for part := range strings.SplitSeq(address, ",") {
 		if strings.Contains(err.Error(), strings.TrimSpace(part)) {

@@ -3,10 +3,10 @@
 //
 // # The promise
 //
-// The stream holds every entry of each tenant's log, in order, at least once.
-// It is a feed, not the record: nothing in Gatehouse reads it, decisions
-// neither wait for it nor know about it, and whatever it has lost is published
-// again from the log.
+// Every entry of each tenant's log is published, in order, at least once, unless
+// it is older than the stream's max_age. The stream is a feed, not the record:
+// Gatehouse reads only its own position from it, decisions neither wait for it nor
+// know about it, and whatever it has lost is published again from the log.
 //
 // # The position
 //

@@ -76,8 +76,8 @@ func (p *publisher) ensure(ctx context.Context) error {
 	return nil
 }
 
-// forget makes the next use of a position ask the stream, and checks the stream
-// itself again.
+// forget makes the next use of a position ask the stream, and makes ensure look up
+// the stream itself again.
 func (p *publisher) forget() {
 	p.stream = nil
 	for tenant, pos := range p.positions {

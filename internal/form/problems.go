@@ -15,7 +15,7 @@ type Problem struct {
 
 func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Detail) }
 
-// Sort sorts problems by position and removes duplicates.
+// Sort sorts problems by position and removes a problem that equals the one before it.
 func Sort(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		if a.Line != b.Line {

@@ -16,8 +16,8 @@ func approverSince(before, after *gatehouse.Principal, now time.Time) {
 	}
 }
 
-// restartApproverDelay restarts the approver's delay after somebody else has issued them a
-// credential: that other person may now hold it.
+// restartApproverDelay restarts an approver's delay after somebody else has issued them an edit
+// token or a set-up link, which that other person may have kept.
 func restartApproverDelay(tx peopleWriter, c *gatehouse.Caller, p *gatehouse.Principal) error {
 	if c.Principal.ID == p.ID || p.Disabled || !p.Has(gatehouse.RoleApprover) {
 		return nil
@@ -27,9 +27,9 @@ func restartApproverDelay(tx peopleWriter, c *gatehouse.Caller, p *gatehouse.Pri
 	return tx.UpdatePrincipal(p)
 }
 
-// voteCounts returns an error when an approver's vote does not count yet: at L5, when they became an
-// approver less than the configured delay ago. An attacker who can create approvers cannot use
-// them for a destructive change before others notice.
+// voteCounts returns an error when an approver's vote does not count yet: at L5, until the configured
+// delay has passed since they became an approver, or since restartApproverDelay. An attacker who can
+// create approvers cannot use them for a destructive change before others notice.
 func (g *Gate) voteCounts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
 		return nil

@@ -21,10 +21,10 @@ const (
 	maxLateTools = 16
 )
 
-// CheckRoles finds the oldest work that waits for each role, over all tenants,
-// since a role serves all of them. It reports late work only, so that nobody can
-// observe the activity of other tenants. Outside workers belong to a tenant, so it
-// checks those of the caller's tenant only.
+// CheckRoles finds the oldest work that waits for the roles sequencer, dispatcher,
+// sweeper and runner, over all tenants, since a role serves all of them. It reports
+// late work only, so that nobody can observe the activity of other tenants. Outside
+// workers belong to a tenant, so it checks those of the caller's tenant only.
 func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ const maxRetyped = 24
 // confirmation chooses the value that an approver must retype at L4 and L5. It is the first of these that the
 // action has, and that a person can type:
 //
-//   - the number of changed records, or of actions approved in advance
+//   - the number of affected records, at most, or of actions approved in advance
 //   - the new value of one of salientFields
 //   - the new value of the only changed field, if it is short
 //   - the reference of the target
@@ -100,8 +100,8 @@ func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok boo
 	return field, value, ok
 }
 
-// wantsReason reports whether the approval lacks a required reason. The second approver at L5 must give a reason
-// in the console, which hides the first approver's reason until then. API callers have pages of their own, so
+// wantsReason reports whether the approval lacks a required reason. At L5, every approver after the first must give
+// a reason in the console, which hides the earlier reasons until then. API callers have pages of their own, so
 // their notes are optional.
 func (r *ruling) wantsReason() bool {
 	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&

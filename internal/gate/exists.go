@@ -8,10 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Exists returns nil when the caller's tenant has an object with the id, else not_found. Kinds
-// are action (an approval's id names its action), push, principal, key, session, link_key,
-// delegation, grant, mandate, device (of the caller), policy, connector_version, secret, group
-// and workflow (by name), run and step. For an unknown kind it returns nil.
+// Exists returns nil when the caller's tenant has an object with the id, else not_found. Actions,
+// pushes, runs, steps and mandates that the caller may not read are not_found too. Kinds are action
+// (an approval's id names its action), push, principal (by id or name), key, session, link_key,
+// delegation, grant, mandate, device (of the caller), policy and connector_version (by version),
+// secret, group and workflow (by name), run and step. For an unknown kind it returns nil.
 func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 	return g.View(ctx, kind, func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		switch kind {

@@ -58,7 +58,7 @@ func withMembers(tx gatehouse.IdentityReader, groups ...*gatehouse.Group) error 
 	return nil
 }
 
-// PutGroup makes a group, or replaces the members that are set by hand.
+// PutGroup makes the group if it is missing, and replaces the members that are set by hand.
 func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	if !gatehouse.ValidGroupName(name) {
 		return nil, gatehouse.Violations{
@@ -255,8 +255,8 @@ func recordGroup(tx changeRecorder, tenant, event, name string, by author) error
 	return recordChange(tx, by, change{tenant: tenant, kind: event, subject: "group:" + name, name: name})
 }
 
-// mapGroups makes a person a member of the groups that the provider names, and ends
-// the memberships that the same provider gave earlier. Missing groups are created.
+// mapGroups makes a person a member of the groups that the provider names, and ends the
+// same provider's other memberships. Missing groups are created.
 func mapGroups(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignIn) error {
 	if !p.SetGroups(e.Issuer, e.Groups) {
 		return nil

@@ -149,7 +149,8 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 	return out, err
 }
 
-// RevokeLinkKey revokes a key, and makes a new one if it was the active one.
+// RevokeLinkKey revokes a key. If it was the active one, it makes a new one, provided
+// that the server has a master key.
 func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		out = nil

@@ -49,7 +49,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 	for i, voter := range found.Voters {
 		ids[i] = voter.ID
 	}
-	// The same lock order as in UpdatePrincipal, which may disable a voter.
+	// Voters are locked before the mandate, as in UpdatePrincipal, which may disable a voter.
 	voters, err := tx.PrincipalsForShare(ids)
 	if err != nil {
 		return false, err

@@ -138,7 +138,8 @@ func OpenSecrets(
 	return opened, err
 }
 
-// ListSecrets returns the tenant's secrets, and those that are missing.
+// ListSecrets returns the tenant's secrets, and those that connectors use but that are
+// not stored.
 func (g *Gate) ListSecrets(ctx context.Context) (list []*gatehouse.Secret, err error) {
 	if _, err := admin(ctx); err != nil {
 		return nil, err
@@ -292,9 +293,10 @@ func (g *Gate) UseSecrets(ctx context.Context, tenant string, used map[string]ti
 // tenants, so that keys that do not open displace no others.
 const maxResealed = 10_000
 
-// ResealSecretKeys reseals the keys of secrets from old master keys to the first one,
-// so that the old ones can be removed. A key that does not open stays as it is: the
-// error names each of them. The sweeper calls it.
+// ResealSecretKeys reseals the active keys of secrets from old master keys to the first
+// one, so that the old ones can be removed. It leaves retired keys as they are. An active
+// key that does not open stays as it is too: the error names each of them. The sweeper
+// calls it.
 func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
 	if g.config.Master == nil {
 		return 0, nil

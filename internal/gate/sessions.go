@@ -119,8 +119,8 @@ func newSignIn(method gatehouse.SignInMethod, credential string, b gatehouse.Bro
 // begin stores the session, and ends the browser's previous one.
 func (n *signIn) begin(q gatehouse.Queues, p *gatehouse.Principal) (*gatehouse.SignedIn, error) {
 	tx := q.In(p.Tenant)
-	// Disabling a principal ends its sessions. Under this lock, it either ends this
-	// session too, or prevents it.
+	// Disabling a principal ends its sessions. Because of this lock, a concurrent
+	// disabling either ends this session too, or comes first and prevents it.
 	p, _, err := lockPrincipals(tx, p.ID, p.ID)
 	if err != nil {
 		return nil, err

@@ -47,9 +47,9 @@ func (g *Gate) FindPasskey(
 	return k, p, usecase.NotFound(err, "passkey")
 }
 
-// usePasskey stores the changes of a verified use. It refuses when the passkey has
-// been removed or its counter has moved: two uses with one counter mean a copied
-// passkey.
+// usePasskey stores the changes of a verified use. It refuses when the passkey has been
+// removed, or when its counter has moved since the ceremony read it: two uses from one
+// counter mean a copied passkey. An authenticator that does not count always has 0.
 func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
 	now, err := tx.FindPasskey(k.ID)
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Inbox returns a page of the caller's tenant and the caller's saved views, by one
-// query of the store.
+// Inbox returns a page of the actions that the caller may read, and the caller's saved
+// views. The store reads both together.
 func (g *Gate) Inbox(
 	ctx context.Context, f gatehouse.ActionFilter,
 ) (page gatehouse.Page[*gatehouse.Action], views []*gatehouse.SavedView, err error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// Archive archives all of a tenant that can be, whatever its age, and returns
-// how many actions those are.
+// Archive archives every action of a tenant that can be archived, whatever its age,
+// and returns how many it archived.
 func (w *World) Archive(tenant string) (n int) {
 	w.t.Helper()
 	w.Clock.Advance(time.Second)

@@ -30,14 +30,14 @@ type Clock struct {
 // NewClock returns a clock that is stopped at a fixed time.
 func NewClock() *Clock { return &Clock{at: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)} }
 
-// Now is the time.
+// Now returns the time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.at
 }
 
-// Advance moves it.
+// Advance moves the clock forward.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,10 +74,10 @@ func (g *Target) Calls(key string) int {
 	return g.calls[key]
 }
 
-// Fingerprint is a fixed one.
+// Fingerprint returns a fixed fingerprint.
 func (*Target) Fingerprint() string { return strings.Repeat("0a", 32) }
 
-// Operation has one operation, of class A, and "once" of class C. Both are
+// Operation knows "update", of class A, and "once", of class C. Both are
 // declared L1, so that the policy alone decides who is asked.
 func (*Target) Operation(name string) (connector.Operation, bool) {
 	class := map[string]connector.Class{"update": connector.ClassA, "once": connector.ClassC}[name]
@@ -99,7 +99,7 @@ func (g *Target) Execute(_ context.Context, c connector.Call) (connector.Result,
 	}, nil
 }
 
-// World is a gate over a store, with who uses it.
+// World is a gate over a store, with its dispatcher, its target and its administrator.
 type World struct {
 	t      testing.TB
 	Store  gatehouse.Store
@@ -110,7 +110,7 @@ type World struct {
 	crash  dispatch.Point
 	// Key is the administrator's API key.
 	Key string
-	// AcmeKey is that of the administrator of the tenant acme, after Fill.
+	// AcmeKey is the API key of the administrator of the tenant acme, after Fill.
 	AcmeKey string
 	admin   *gatehouse.Principal
 }
@@ -190,7 +190,7 @@ func (w *World) Fill() {
 	w.SignIn(made.Key)
 	w.play("acme")
 	w.Key, w.admin = creds.Key, root
-	// It comes last: work in progress in one tenant is rescued by the next one.
+	// default comes last: play rescues the work that an earlier tenant left in progress.
 	w.play("default")
 	w.browse()
 	w.number()

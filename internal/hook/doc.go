@@ -1,5 +1,5 @@
-// Package hook verifies the webhooks that start a workflow. They need no key: a signature over
-// the exact bytes of the body authorizes them.
+// Package hook verifies the webhooks that start a workflow or report a changed target. They need
+// no key: a signature over the exact bytes of the body authorizes them.
 //
 // # Kinds
 //
@@ -27,7 +27,7 @@
 //
 // # Secrets
 //
-// A secret has the same bytes as the sender's, and for generic it is the base64 after whsec_.
-// Several secrets, one per line, are all accepted, so that a secret can be rotated without a
-// gap: add the new one, change the sender, remove the old one.
+// A secret is the same text as at the sender. For generic it is base64, with or without whsec_
+// before it. Several secrets, one per line, are all accepted, so that a secret can be rotated
+// without a gap: add the new one, change the sender, remove the old one.
 package hook

@@ -17,7 +17,7 @@ var shown = []string{
 
 // Input makes the input of a run from a delivery: an object of body (JSON with exact numbers),
 // delivery, event ("" for none), and headers, a fixed list in lower case. The sender's signature
-// covers only the body and the parts of the delivery that [Verify] names. The error has code
+// covers only the body and, for generic, the id and the time of the delivery. The error has code
 // malformed: the body is not JSON, or nested too deep for a run.
 func Input(h http.Header, d Delivery, body []byte) (gatehouse.JSON, error) {
 	j, err := gatehouse.Canonicalize(body)

@@ -33,7 +33,8 @@ func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
 	h.delegations[subject{tenant, d.ID}] = d
 }
 
-// checkDelegations checks rule 23 for delegations: the table matches the log.
+// checkDelegations checks rule 23 for delegations: each row is what the log says, and has
+// ended if the log says so.
 func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
 	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL
 		FROM delegation`

@@ -178,8 +178,8 @@ func (t *Token) About(p Purpose, subject string) bool {
 	return t.purpose() == p && subtle.ConstantTimeCompare(t.raw[14:30], short(subject, 16)) == 1
 }
 
-// codeAlphabet has no vowels, so that no words appear, and no characters that look
-// alike.
+// codeAlphabet has no vowels, so that no words appear, and none of 0, 1 and L, which are
+// mistaken for O and I.
 const codeAlphabet = "23456789BCDFGHJKMNPQRSTVWXYZ"
 
 // CodeLen is the length of a code.

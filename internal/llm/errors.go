@@ -11,19 +11,19 @@ import (
 
 // The codes of errors.
 const (
-	CodeInvalid         = "invalid"          // refused here, or with 400 or 422
+	CodeInvalid         = "invalid"          // refused here, or with another 4xx, such as 400 or 422
 	CodeUnauthenticated = "unauthenticated"  // 401: the key is wrong
 	CodeQuota           = "quota_exceeded"   // the account's credit is used up
 	CodeForbidden       = "forbidden"        // 403
 	CodeNotFound        = "not_found"        // 404: the model, or the base URL
-	CodeTooLarge        = "too_large"        // 413, or a body larger than MaxBytes
+	CodeTooLarge        = "too_large"        // 413, or a request larger than MaxBytes
 	CodeRateLimited     = "rate_limited"     // 429
 	CodeOverloaded      = "overloaded"       // 503, 529
 	CodeUnavailable     = "unavailable"      // another 5xx, 408, 409, 425
 	CodeTimeout         = "timeout"          // no answer in time
 	CodeUnreachable     = "unreachable"      // no connection, or a broken one
 	CodeAddressRefused  = "address_refused"  // the address is internal
-	CodeBadAnswer       = "bad_answer"       // not in the protocol's form
+	CodeBadAnswer       = "bad_answer"       // a redirect, larger than MaxBytes, or not in the protocol's form
 	CodeNotJSON         = "not_json"         // not the requested JSON object
 	CodeTruncated       = "truncated"        // cut off at max_tokens
 	CodeRefused         = "refused"          // the model refused to answer
@@ -57,7 +57,7 @@ const maxRetryAfter = time.Hour
 
 // failure is the content of a provider's error body.
 type failure struct {
-	// kind is OpenAI's code or type, or Anthropic's type.
+	// kind is OpenAI's code or type, or Anthropic's error_code or type.
 	kind    string
 	message string
 }
@@ -71,7 +71,7 @@ func classify(status int, h http.Header, f failure, now time.Time) *Error {
 	switch {
 	case f.kind == "insufficient_quota" || f.kind == "billing_error" || f.kind == "enforced_spend_limit_reached" ||
 		status == http.StatusPaymentRequired:
-		// This 429 does not end by waiting.
+		// Waiting does not help, even if the status is 429.
 		e.Code = CodeQuota
 	case status == http.StatusTooManyRequests:
 		e.Code, e.Retryable = CodeRateLimited, true

@@ -46,8 +46,8 @@ type frame struct {
 func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
-// frameError is the error of a refused frame, with the code to answer. id is
-// the raw id if the frame has a usable one; request says that the frame is a
+// frameError is the error of a refused frame, with the code to answer. id is the
+// raw id, nil if it was not read; request says that the frame is known to be a
 // request, which needs an answer.
 type frameError struct {
 	code    int
@@ -334,7 +334,7 @@ func resultFrame(id, result []byte) []byte {
 }
 
 // setMember returns an object with one member replaced or added, or removed if
-// value is nil. The other members keep their bytes.
+// value is nil. The values of the other members keep their bytes.
 func setMember(object []byte, name string, value []byte) []byte {
 	out := []byte{'{'}
 	put := func(name string, value []byte) {

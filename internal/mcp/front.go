@@ -31,7 +31,8 @@ type FrontConfig struct {
 	Start func() (Upstream, error)
 	// GateFor returns a client of the gate that uses a caller's key.
 	GateFor func(key string) (Gate, error)
-	// Hosts are the host names by which clients may reach the front, in addition to localhost and IP addresses.
+	// Hosts are the host names, in lower case, by which clients may reach the front, in addition to localhost and
+	// IP addresses.
 	Hosts []string
 	// Idle is the time after which an unused session ends; 30 min by default.
 	Idle time.Duration

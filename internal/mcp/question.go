@@ -67,7 +67,7 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	return p.gateResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
 }
 
-// seen returns the number of the last question of an action that the client got.
+// seen returns the number of the last question about an action that the client got.
 func (p *Proxy) seen(action string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

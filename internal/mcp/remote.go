@@ -47,8 +47,8 @@ type remote struct {
 	mu sync.Mutex
 	// session and version are a legacy server's session id and protocol version.
 	session, version string
-	// modern says that the client's last request used the protocol without
-	// sessions.
+	// modern says that the last request, of the client or of the proxy, used the
+	// protocol without sessions.
 	modern bool
 	// open are the requests that the server has not answered yet, by id.
 	open map[string]*exchange
@@ -66,8 +66,8 @@ type exchange struct {
 
 // The time limits of a remote server.
 const (
-	// postPatience is how long a server may take to accept a message without an
-	// answer.
+	// postPatience is how long a server may take to accept a message that needs
+	// no answer.
 	postPatience = 30 * time.Second
 	// streamPause is the pause before a stream is reopened; a server may set
 	// another.
@@ -132,8 +132,8 @@ func (r *remote) Receive() ([]byte, error) {
 }
 
 // Send posts a frame. For the proxy's own requests it waits until the server
-// begins to answer, and for messages without an answer until the server has
-// accepted them; errNotSent then proves that the server has done nothing. The
+// begins to answer, and for messages that need no answer until the server has
+// accepted them. An errNotSent proves that the server has done nothing. The
 // failure of any other request is delivered as its answer.
 func (r *remote) Send(raw []byte) error {
 	f, err := parseFrame(raw, serverDepth)
@@ -300,7 +300,7 @@ func refuses(code int) bool {
 // status returns the bounded status line of a response.
 func status(resp *http.Response) string { return gatehouse.Quote(clip(resp.Status, 64)) }
 
-// plain returns the cause of a failed request, without the address.
+// plain returns the cause of a failed request, without the URL.
 func plain(err error) error {
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -516,7 +516,8 @@ func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Re
 
 // stream reads server-sent events.
 type stream struct {
-	// last is the id of the last event, "" for none.
+	// last is the last event id that was read, even if its event is incomplete;
+	// "" for none.
 	last  string
 	retry time.Duration
 }

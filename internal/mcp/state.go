@@ -13,8 +13,9 @@ import (
 )
 
 // Folder stores a proxy's state across restarts: the pins of its server, and
-// the outcomes that no client has received yet. If it is lost, the server's
-// tools are pinned again, and an equal call becomes a new action.
+// which outcomes no client has received yet. If it is lost, the server's tools
+// are pinned again, and finished actions do not answer equal calls any more.
+// (A rejection that still holds does.)
 type Folder struct {
 	dir string
 	// pinning is held by the proxy that pins the first tools.
@@ -57,7 +58,8 @@ func OpenFolder(dir string) (*Folder, error) {
 	count := 0
 	for line := range bytes.Lines(b) {
 		var c storedCall
-		// A line truncated by a crash counts as not written.
+		// A line truncated by a crash counts as not written, with the line that was
+		// appended to it later.
 		if json.Unmarshal(line, &c) == nil {
 			f.put(c.Hash, c.callState)
 			count++
@@ -80,7 +82,7 @@ type storedCall struct {
 	callState
 }
 
-// put keeps the newest calls in memory.
+// put keeps a call in memory. Above maxCalls, it forgets the call that was added first.
 func (f *Folder) put(hash string, c callState) {
 	if _, known := f.calls[hash]; !known {
 		f.order = append(f.order, hash)
@@ -171,7 +173,7 @@ func (f *Folder) consume(hash, action string, past bool) error {
 	})
 }
 
-// hashOf returns the hash of the call with the open action, "" for none.
+// hashOf returns the hash of the call whose open action this is, "" for none.
 func (f *Folder) hashOf(action string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,7 +16,8 @@ type listed struct {
 	pinned *catalogue
 	// differs holds the quarantined differences.
 	differs differences
-	// envelope is the server's result without the tools, unchanged.
+	// envelope is the first page of the server's result, without the tools and the
+	// cursor.
 	envelope []byte
 }
 

@@ -10,8 +10,8 @@
 // documented traps: settings of the session decide what is refused and what is silently cut off,
 // decimals are rounded, texts that a column's code page lacks become question marks, and the
 // conversion error of a value ends the transaction. A session begins with the worst defaults that an
-// administrator could set, and so it is again after a reset.
+// administrator could set, and returns to them after a reset.
 //
-// What it does not have: locks on rows (a writing transaction locks the database), plans, and other
-// T-SQL than those forms.
+// It has no locks on rows (a writing transaction locks the database), no plans, and no T-SQL other
+// than those forms.
 package mssqltest

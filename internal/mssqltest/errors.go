@@ -11,9 +11,11 @@ import (
 type Error struct {
 	Number  int32
 	Message string
-	// Ends tells that the server rolls the transaction back, Breaks that it ends the connection too.
+	// Ends tells that the server rolls the transaction back, Breaks that the answer says that the
+	// connection is broken.
 	Ends, Breaks bool
-	// Silent loses the answer: before the statement with Before, else after it.
+	// Silent ends the connection after the statement, without an answer. Before ends it before the
+	// statement is carried out.
 	Silent, Before bool
 }
 

@@ -48,7 +48,7 @@ func (r *reply) failure(e *Error) {
 	r.b = append(r.b, t.b...)
 }
 
-// transaction tells that one has begun (8), or was committed (9) or rolled back (10).
+// transaction tells that a transaction has begun (8), was committed (9), or was rolled back (10).
 func (r *reply) transaction(kind byte, id uint64) {
 	var t reply
 	t.u8(kind)
@@ -95,7 +95,7 @@ func (r *reply) returnValue(name string, v int64) {
 	r.u64(uint64(v))
 }
 
-// result is a result set. Its values are nil, int64, bool, float64, string, []byte or number.
+// result is a result set. Its values are nil, int64, float64, string or []byte.
 type result struct {
 	types []dataType
 	rows  [][]any

@@ -17,7 +17,7 @@ var (
 		`^(@p\d+|1|''|CONVERT\(nvarchar\(33\), SYSUTCDATETIME\(\), 126\) \+ N'Z')(?:, |$)`)
 )
 
-// parts takes a list apart; nil where it is none.
+// parts splits a list into its elements; nil if one of them does not match.
 func parts(re *regexp.Regexp, list string) [][]string {
 	var out [][]string
 	for list != "" {
@@ -58,7 +58,7 @@ func (s *session) read(ctx context.Context, q request, m []string) (*result, int
 		" ORDER BY "+lite(unquoted(order)), args...)
 }
 
-// openRead gives the table of a SELECT, which a hint locks.
+// openRead gives the table of a SELECT. With a hint, the session takes the writer's lock.
 func (s *session) openRead(ctx context.Context, quoted, hint string) (*table, *Error) {
 	if hint != "" {
 		return s.open(ctx, quoted)
@@ -73,7 +73,7 @@ func (s *session) openRead(ctx context.Context, quoted, hint string) (*table, *E
 var conditionForm = regexp.MustCompile(
 	`^(` + name + `) (?:(=|<=|<|>=|>) (@p\d+)|IN \(` + keyList + `\)|(IS NULL))(?: AND |$)`)
 
-// match reads the keys of the rows that fulfil conditions, up to a number.
+// match reads the rows that fulfil conditions, at most a given number of them.
 func (s *session) match(ctx context.Context, q request, m []string) (*result, int64, *Error) {
 	t, failed := s.openRead(ctx, m[2], m[3])
 	if failed != nil {
@@ -137,7 +137,7 @@ func readList(t *table, list string) (columns []string, types []dataType, failed
 	return columns, types, nil
 }
 
-// in is the condition that finds rows by their keys, after some parameters.
+// in is the condition that finds rows by their keys. after is the number of earlier parameters.
 func (s *session) in(q request, t *table, key, keys string, after int) (string, []any, *Error) {
 	c := t.column(unquoted(key))
 	if c == nil {
@@ -156,8 +156,7 @@ func (s *session) in(q request, t *table, key, keys string, after int) (string, 
 	return " WHERE " + lite(c.column) + " IN (" + strings.Join(marks, ", ") + ")", args, nil
 }
 
-// settable refuses values for columns that the database computes, and sessions whose settings
-// computed columns do not allow.
+// settable refuses columns that do not exist, and those whose values the database sets.
 func (s *session) settable(c *tableColumn, column string, identityInsert bool) *Error {
 	switch {
 	case c == nil:
@@ -172,6 +171,7 @@ func (s *session) settable(c *tableColumn, column string, identityInsert bool) *
 	return nil
 }
 
+// indexable refuses sessions whose settings the table's computed columns do not allow.
 func (s *session) indexable(t *table) *Error {
 	for _, c := range t.columns {
 		for _, on := range []string{

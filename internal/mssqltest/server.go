@@ -30,13 +30,13 @@ const (
 
 // Server is a fake SQL Server with one database.
 type Server struct {
-	// DB is the same database, without the server: SQLite's SQL.
+	// DB accesses the database without the server, with SQLite's SQL.
 	DB      *sql.DB
 	address string
 	lockFor atomic.Int64 // nanoseconds; see LockTimeout
 	tls     atomic.Pointer[tls.Config]
 	waiting atomic.Int32
-	version atomic.Int64 // the database's latest rowversion
+	version atomic.Int64 // the number of rowversions that were made
 	number  atomic.Int64 // the latest IDENTITY, which no rollback gives back
 
 	mu       sync.Mutex
@@ -68,13 +68,13 @@ func New(t testing.TB) *Server {
 	return s
 }
 
-// LockTimeout replaces that of the sessions, if it is shorter.
+// LockTimeout replaces the lock timeout of each session that has a longer one.
 func (s *Server) LockTimeout(d time.Duration) { s.lockFor.Store(int64(d)) }
 
 // OfferTLS makes the server offer encryption.
 func (s *Server) OfferTLS(c *tls.Config) { s.tls.Store(c) }
 
-// Up listens, at the address of before.
+// Up listens: after Down, at the same address as before.
 func (s *Server) Up() error {
 	l, err := net.Listen("tcp", s.address)
 	if err != nil {
@@ -134,8 +134,8 @@ func (s *Server) DSN() string {
 // Waiting is how many sessions wait for a lock.
 func (s *Server) Waiting() int { return int(s.waiting.Load()) }
 
-// Answer has the server answer the next statement that contains a text with an error. A nil error
-// stops that.
+// Answer makes the server answer with an error to the next statement that contains a text. A nil
+// error cancels this.
 func (s *Server) Answer(text string, failure *Error) {
 	var once sync.Once
 	s.mu.Lock()
@@ -157,8 +157,8 @@ func (s *Server) failure(statement string) *Error {
 	return s.fault(statement)
 }
 
-// Exec carries out SQLite's SQL, with the types of SQL Server for those of the standard, or as they
-// are: BLOB in front keeps SQLite from converting their values.
+// Exec carries out SQLite's SQL. It replaces the standard's types by those of SQL Server, with BLOB
+// in front, which keeps SQLite from converting the values.
 func (s *Server) Exec(ctx context.Context, script string) error {
 	for _, r := range standardTypes {
 		script = r.from.ReplaceAllString(script, r.to)

@@ -172,7 +172,8 @@ func (s *session) answer(ctx context.Context, m message) ([]byte, error) {
 	return r.b, nil
 }
 
-// tell announces the effect of a request on the transaction.
+// tell announces the effect of a request on the transaction. It announces a commit as a rollback: the
+// driver treats both alike.
 func (s *session) tell(r *reply, before int) {
 	switch {
 	case before == 0 && s.depth > 0:
@@ -183,7 +184,7 @@ func (s *session) tell(r *reply, before int) {
 	}
 }
 
-// lock takes the lock of a writer, for as long as the session waits for locks.
+// lock takes the writer's lock. It waits at most as long as the session waits for locks.
 func (s *session) lock(ctx context.Context) *Error {
 	if s.depth == 0 || s.begun {
 		return nil
@@ -202,7 +203,7 @@ func (s *session) lock(ctx context.Context) *Error {
 			s.begun = true
 			return nil
 		case ctx.Err() != nil:
-			return refused(3617, "The statement was canceled.") // the client has gone, or says so
+			return refused(3617, "The statement was canceled.") // the client has gone, or has sent an attention
 		case !isBusy(err):
 			return translated(err, "")
 		case time.Now().After(end):
@@ -220,7 +221,7 @@ func (s *session) rollback() {
 	}
 }
 
-// set changes settings: "SET NAME VALUE; …", each of which the server knows.
+// set changes settings by "SET NAME VALUE; …", and refuses unknown names.
 func (s *session) set(text string) *Error {
 	for _, part := range strings.Split(text, "; ") {
 		rest, ok := strings.CutPrefix(part, "SET ")

@@ -31,8 +31,8 @@ func Start(t testing.TB) *Server {
 }
 
 // Prepare chooses the address of a server that does not run yet. Its port is
-// below those that systems hand out themselves, to clients too: one of these
-// would be somebody else's by the time that the server starts, or starts again.
+// below those that a system assigns by itself: another process could get one of
+// these before the server starts, or starts again.
 func Prepare(t testing.TB) *Server {
 	t.Helper()
 	for range 100 {

@@ -17,7 +17,7 @@ type Proxy struct {
 	conns    map[net.Conn]struct{}
 	closed   bool
 	hold     chan struct{} // closed when nothing is held back
-	// swallow counts the bytes of the server that are still to be dropped.
+	// swallow says that the server's bytes are dropped, lost counts those that were.
 	swallow atomic.Bool
 	lost    atomic.Int64
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// devices are the devices to which a message is sent; none on a channel that sends to none.
+// devices are the devices to which a message is sent; none on a channel that does not send to devices.
 func devices(tx gatehouse.DeviceReader, c *Configured, row *gatehouse.Notification) ([]*gatehouse.Device, error) {
 	if !c.Trait().Devices {
 		return nil, nil

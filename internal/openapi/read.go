@@ -22,12 +22,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The limits of a document: bytes, values including repeated aliases, and depth.
+// The limits of a document: bytes, values of YAML (with those that aliases repeat), and depth.
 const (
 	MaxBytes  = 5 << 20
 	maxValues = 500_000
 	maxDepth  = 100
-	// validation limits the time for validating a document.
+	// validation is the deadline that the library gets. The library (v0.152) does not observe it.
 	validation = 20 * time.Second
 )
 

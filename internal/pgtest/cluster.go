@@ -110,7 +110,7 @@ func start(bin string, create func(*Cluster) error) (_ *Cluster, err error) {
 	return c, c.Up()
 }
 
-// create makes the data folder. The processes of one test run copy that of the first, which takes a fifth of the CPU
+// create makes the data folder. The processes of one test run copy that of the first: a copy takes a fifth of the CPU
 // time of initdb.
 func (c *Cluster) create() error {
 	made := ""
@@ -184,7 +184,7 @@ func (c *Cluster) DSN(database string) string {
 	return u.String()
 }
 
-// Down stops the server: immediately, as in a crash, or by disconnecting its clients.
+// Down stops the server: with crash, immediately; otherwise in order, after disconnecting its clients.
 func (c *Cluster) Down(crash bool) error {
 	if c.process == nil {
 		return nil

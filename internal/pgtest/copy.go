@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Template is a database that tests copy, which takes a tenth of the time of a store's migrations.
+// Template is a database that tests copy. A copy takes a tenth of the time of a store's migrations.
 type Template struct {
 	// Prepare fills the template, on first use, and closes its connections.
 	Prepare func(t testing.TB, dsn string)

@@ -6,9 +6,8 @@
 // GATEHOUSE_TEST_POSTGRES names a server, by the URL of a superuser. Without
 // either, the test fails: no test that needs PostgreSQL is skipped in silence.
 //
-// The databases belong to the role gatehouse_test, which has only the privileges that a careful
-// operator would grant: it is not a superuser, so row-level security applies to it. On a named
-// server it has the superuser's password.
+// The databases belong to the role gatehouse_test, which may create databases but is not a
+// superuser, so row-level security applies to it. On a named server it has the superuser's password.
 //
 // A package that uses pgtest has
 //

@@ -67,7 +67,7 @@ func (c *Cluster) Promote() error {
 	return c.await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Followed waits until every standby has replayed all that c has written.
+// Followed waits until every connected standby, and at least one, has replayed all that c has written.
 func (c *Cluster) Followed() error {
 	return c.await("SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
 }

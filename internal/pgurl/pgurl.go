@@ -28,8 +28,9 @@ var (
 	mayHold = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
 )
 
-// Check refuses an address that cannot be parsed, or in which a part of the password may be
-// parsed as something else. Its errors contain no part of the address except values of settings.
+// Check refuses an address that cannot be parsed, a URL in which a part of the password may be
+// parsed as something else, and an address with a setting of an impossible name. Its errors contain
+// no part of the address except values of settings.
 func Check(address string) error {
 	rest, isURL := cutScheme(address)
 	if isURL && !plain(rest) {

@@ -15,13 +15,13 @@ import (
 // Remark is a linter's finding in a policy that parses.
 type Remark struct {
 	Problem
-	// Error marks a rule that certainly does not have the intended effect. Other remarks are for a person
-	// to look at.
+	// Error marks a rule or level that certainly does not have the intended effect. Other remarks are for a
+	// person to look at.
 	Error bool `json:"error"`
 }
 
 // Lint looks for text that parses but is probably a mistake. Findings marked as
-// errors do no harm at the gate, which overrides such rules.
+// errors do no harm at the gate, which overrides such rules and levels.
 func (p *Policy) Lint() []Remark {
 	var out []Remark
 	say := func(at Problem, isError bool, format string, args ...any) {

@@ -53,8 +53,8 @@ func (p *Policy) LevelName(level gatehouse.RiskLevel) string {
 // RejectReasons returns the offered reasons for a rejection, in the policy's order.
 func (p *Policy) RejectReasons() []string { return slices.Clone(p.reasons) }
 
-// ReadsTime reports whether a condition uses proposed_at: the time then has to be
-// known before a proposal is judged.
+// ReadsTime reports whether a rule or ceiling uses proposed_at: the time then has to
+// be known before a proposal is judged.
 func (p *Policy) ReadsTime() bool { return p.calendar.read }
 
 // question is an approval's settings: how many people, who, until when. Zero values

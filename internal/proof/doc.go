@@ -10,7 +10,7 @@
 // every kill; it logs each call and counts effects by idempotency key. A shop
 // is an SQLite database that the sql connector writes. A journal records,
 // outside the server, what clients were told. The checker uses all of these to
-// check the invariants of the reliability document: no violation may be found.
+// check the invariants of docs/proof/README.md: no violation may be found.
 //
 // # What a proof must not do
 //

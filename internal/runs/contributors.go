@@ -65,7 +65,7 @@ func (m *runTx) addContributorsOfAction(a *gatehouse.Action) error {
 		return err
 	}
 	if p.Lane == "" || p.LeaseOwner == "" {
-		return nil // this server's dispatcher sent it
+		return nil // no outside worker reported the result
 	}
 	return m.addContributor(principalOf(p.LeaseOwner))
 }

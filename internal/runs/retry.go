@@ -16,7 +16,7 @@ func (r *Runs) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) 
 	return r.retry(ctx, id, "")
 }
 
-// RetryRunFrom retries an ended run as a new run. It executes the step and its
+// RetryRunFrom retries an ended run as a new run, which executes the step and its
 // dependents again, and copies the other succeeded steps.
 func (r *Runs) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
 	if step == "" {

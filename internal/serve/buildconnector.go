@@ -36,7 +36,7 @@ func NoStoredSecret(string, string) (string, error) {
 type Built struct {
 	// Connector is nil if it cannot be made without its secrets.
 	Connector connector.Connector
-	// Names are the entries of secrets that the connector requested.
+	// Names are the names of the secrets that the connector requested.
 	Names []string
 	// Stored names the secrets of Tenant in the store that the connector uses.
 	Stored []string

@@ -20,7 +20,7 @@ type ConnectorFlags struct {
 }
 
 // LoadAll reads the configuration with the connectors of the store, and their version; 0 for none.
-// A missing store is not an error.
+// A missing database file is not an error.
 func (f *ConnectorFlags) LoadAll(ctx context.Context) (*config.Config, int, error) {
 	cfg, err := f.Load()
 	if err != nil {

@@ -141,8 +141,8 @@ func ensureEditToken(ctx context.Context, n *Node, admin *gatehouse.Principal, h
 	return err
 }
 
-// ensureMember keeps a member's valid secrets, and replaces invalid ones. The
-// principal may exist already.
+// ensureMember keeps a member's secrets if the key is valid, and replaces them
+// otherwise. The principal may exist already.
 func ensureMember(ctx context.Context, n *Node, have *gatehouse.Credentials, want gatehouse.NewPrincipal) error {
 	if _, err := n.Gate.Authenticate(ctx, have.Key); err == nil {
 		return nil

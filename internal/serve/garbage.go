@@ -15,7 +15,8 @@ import (
 const (
 	atRest = 100 // percent of the live heap: Go's default
 	inRush = 400
-	// rushRoom bounds the uncollected garbage of a large heap, in bytes.
+	// rushRoom bounds the uncollected garbage in a rush, in bytes. A larger heap may have as
+	// much garbage as atRest allows.
 	rushRoom = 64 << 20
 	// A rush begins when two collections are at most rushBegins apart, and ends when
 	// they are more than rushIsOver apart. The runtime collects at least every 2 min.

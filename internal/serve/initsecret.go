@@ -58,8 +58,8 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 	return s, nil
 }
 
-// reserve makes the Secret if it is missing, so that a missing right is found before
-// there are credentials to lose. It reports whether the Secret has been filled.
+// reserve makes the Secret if it is missing, so that a missing right to make or read it is
+// found before there are credentials to lose. It reports whether the Secret has been filled.
 func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	empty := s.object(nil)
 	status, _, err := s.call(ctx, http.MethodPost, "", empty)

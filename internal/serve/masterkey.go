@@ -62,7 +62,8 @@ func makeMasterKey(cfg *config.Config, data string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// noteUnsigned logs that mails have no signed links, if there is a mail channel.
+// noteUnsigned logs that mails have no signed links, if there is a mail channel and no
+// master key.
 func (n *Node) noteUnsigned(log *slog.Logger) {
 	if n.config.Links.MasterKey != "" {
 		return

@@ -72,8 +72,8 @@ func (s *secure) config() *tls.Config {
 	return s.acme.Config()
 }
 
-// keeper returns a function that keeps the certificate fresh until ctx ends. It handles
-// a SIGHUP that came before its start, too.
+// keeper returns a function that obtains a certificate by ACME once, or reads the files again
+// after each SIGHUP until ctx ends. It also handles a SIGHUP that came before the function's start.
 func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
 	if s.acme != nil {
 		return func() { _ = s.acme.Obtain(ctx, log) } // logged; the next handshake tries again

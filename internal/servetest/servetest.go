@@ -56,7 +56,7 @@ func MustClient(t testing.TB, url string, as gatehouse.Credentials) *client.Clie
 	return c
 }
 
-// NewPrincipal makes a principal with the administrator's credentials.
+// NewPrincipal makes a principal on behalf of the administrator, and returns its credentials.
 func NewPrincipal(
 	t testing.TB, g *gate.Gate, admin *gatehouse.Credentials, name string, kind gatehouse.Kind, roles ...gatehouse.Role,
 ) *gatehouse.Credentials {
@@ -128,7 +128,7 @@ func DecideOnly(t *testing.T, api *client.Client, decision gatehouse.DecisionKin
 }
 
 // DecideAtOnce lets everybody approve, and counts those who decided; the rest
-// must have been told that it was decided.
+// must have been told that the action was already decided.
 func DecideAtOnce(t *testing.T, a *gatehouse.Action, people []*client.Client) (decided int) {
 	t.Helper()
 	var mu sync.Mutex
@@ -154,7 +154,7 @@ func DecideAtOnce(t *testing.T, a *gatehouse.Action, people []*client.Client) (d
 	return decided
 }
 
-// SettleAll waits until so many actions are applied and the log is numbered.
+// SettleAll waits until exactly want actions are applied and every leaf of the log has a number.
 func SettleAll(t *testing.T, g *gate.Gate, store gatehouse.Store, creds *gatehouse.Credentials, want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(AdminContext(t, g, creds), time.Minute)

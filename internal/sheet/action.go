@@ -131,7 +131,7 @@ func RiskText(level gatehouse.RiskLevel, name string) string {
 	return level.String() + " " + name
 }
 
-// VotesText returns the votes so far and the required ones.
+// VotesText returns the number of approvals so far and of the required ones, and who may give them.
 func VotesText(p *gatehouse.Approval) string {
 	who := p.Reached().Words()
 	return fmt.Sprintf("%d of %d approvals, by %s", p.Approvals(), p.Required, strings.Join(who, ", "))

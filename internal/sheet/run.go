@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// maxShownValue bounds the shown part of a run's input and output, in columns.
+// maxShownValue bounds the shown part of a run's input and output, and of an event's data, in columns.
 const maxShownValue = 600
 
 // Run writes a run.

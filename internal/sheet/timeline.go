@@ -56,10 +56,11 @@ type axis struct {
 	columns int
 }
 
-// column returns the column of a time, which must be in a span.
+// column returns the column of a time at which a span begins or ends.
 func (x axis) column(t time.Time) int { return int(x.Place(t)*float64(x.columns) + 0.5) }
 
-// bar draws the spans of a step. Every span with a duration is visible, except queueing.
+// bar draws the spans of a step. Every span but queueing takes at least one column; there may be
+// no room for the last ones.
 func (x axis) bar(spans []runline.Span, color bool) string {
 	var b strings.Builder
 	at := 0
@@ -127,8 +128,8 @@ func exact(t *time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// TimelineRows draws the timeline for a terminal: the rows of the steps, then the axis and the
-// legend.
+// TimelineRows draws the timeline for a terminal: the rows of the steps, then the marks of the
+// omitted time, if any, and the legend.
 func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 	all := runline.Spans(d, d.Steps, s.now())
 	keys, outcomes := make([]string, len(d.Steps)), make([]string, len(d.Steps))
@@ -166,7 +167,8 @@ func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 	return append(lines, strings.TrimRight(legend.String(), " "))
 }
 
-// outcomeText is the text beside a bar: the state, its duration, and the number of attempts.
+// outcomeText is the text beside a bar: the state, the duration of the step, and the number of
+// attempts if there were several.
 func outcomeText(d *gatehouse.RunDetail, s *gatehouse.Step, spans []runline.Span) string {
 	text := s.Word()
 	if runline.TakenOver(d.Run, s) {
@@ -198,7 +200,7 @@ func stepStyle(s *gatehouse.Step) string {
 	return term.Dim
 }
 
-// tookText returns a duration in its two largest units.
+// tookText returns a duration in its two largest units, or in one if it is under a minute.
 func tookText(d time.Duration) string {
 	switch {
 	case d < time.Second:

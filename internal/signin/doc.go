@@ -20,8 +20,8 @@
 // # Failure rules
 //
 // If the verification fails, the error is unauthenticated, without the reason, which is in the
-// log. If a provider does not answer, the error is busy. Neither changes anything: when a
-// provider is down, nobody loses a role.
+// log. If a provider does not answer, the error is busy. Neither changes a person or a session:
+// when a provider is down, nobody loses a role.
 //
 // # Step-up
 //

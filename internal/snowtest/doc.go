@@ -10,14 +10,14 @@
 // changes the named fields only, fields that begin with sys_ cannot be written, an update that
 // changes nothing does not count as one, and journal fields (work_notes, comments) are added to and
 // read as display values only, or by sys_journal_field. Fields that the user may not write are
-// silently dropped, and tables that it may not read are empty. Tokens are given by client
+// silently dropped, and tables that the user may not read are empty. Tokens are given by client
 // credentials and expire. The Table API documents no ETag, no If-Match and no idempotency key, and
 // there is none here: a header like that changes nothing.
 //
-// What it does not do it refuses, with status 501, rather than pass over: XML,
-// DELETE but of labels, sysparm_view, sysparm_query_no_domain, sysparm_query_category, ^OR,
-// ^NQ and scripts in queries.
+// It refuses some of what it does not do: XML with status 406 or 415, and with status 501
+// DELETE of anything but labels, sysparm_view, sysparm_query_no_domain, sysparm_query_category,
+// ^OR, ^NQ and scripts in queries.
 //
-// Unlike the real one, it keeps a ledger of every write, so that a test can tell whether a change
-// was made once, and it can fail on request.
+// Unlike the real ServiceNow, it keeps a ledger of every write, so that a test can tell whether a
+// change was made once, and it can fail on request.
 package snowtest

@@ -33,7 +33,7 @@ func (s *Server) giveToken(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// RevokeTokens ends every token that was given, and returns how many those were.
+// RevokeTokens ends every token that was given, and returns their number.
 func (s *Server) RevokeTokens() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ type filter struct{ field, operator, value string }
 
 var condition = regexp.MustCompile(`^([a-z_]+)(!=|=|LIKE|STARTSWITH|ENDSWITH)(.*)$`)
 
-// parseQuery reads an encoded query. A part that names no field is ignored, as
-// documented for instances as they come.
+// parseQuery reads an encoded query. A part that names no field is ignored, as documented for
+// instances with the default settings, and so is a part with an operator that the fake lacks.
 func (s *Server) parseQuery(t *table, query string) ([]filter, *failure) {
 	var filters []filter
 	for part := range strings.SplitSeq(query, "^") {

@@ -102,8 +102,8 @@ func (s *Server) Labels(sysID string) []string {
 	return names
 }
 
-// AddIncident adds an incident as its user system would, outside of the ledger, and returns its
-// sys_id. It panics for an unknown field.
+// AddIncident adds an incident as ServiceNow's user system would, outside of the ledger, and returns
+// its sys_id. It panics for an unknown field.
 func (s *Server) AddIncident(fields map[string]string) string { return s.add("incident", fields) }
 
 // Touch changes an incident behind the caller's back, outside of the ledger.
@@ -168,8 +168,8 @@ func (s *Server) insert(name string, fields map[string]string, user string) *rec
 	return r
 }
 
-// update changes the fields that may be changed, and returns the old values: unknown fields and the
-// system's own fields are ignored.
+// update changes the fields that may be changed, and returns their names, in order. It ignores
+// unknown fields and the system's own fields.
 func (s *Server) update(t *table, r *record, fields map[string]string, user string) (changed []string) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		f, ok := t.fields[name]
@@ -204,7 +204,7 @@ func (s *Server) update(t *table, r *record, fields map[string]string, user stri
 	return changed
 }
 
-// priority is the lookup that instances come with.
+// priority looks up a priority as an instance with the default settings does.
 func priority(impact, urgency string) string {
 	switch impact + urgency {
 	case "11":

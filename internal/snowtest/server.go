@@ -72,9 +72,9 @@ type Write struct {
 	SysID  string
 	User   string
 	At     time.Time
-	// Sent are the fields of the body; Changed those whose value is another since, in order, and
-	// journal fields that were added to. It is empty for a write that changed nothing, which is not
-	// an update.
+	// Sent has the fields of the body. Changed lists, in order, the fields with a new value and the
+	// journal fields with a new entry; after an insert, every field in Sent that can be written. It
+	// is empty for a write that changed nothing, which is not an update.
 	Sent    map[string]string
 	Changed []string
 	// ModCount is the record's sys_mod_count after it.

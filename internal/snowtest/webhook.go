@@ -25,8 +25,8 @@ type Hook struct {
 }
 
 // Notice is the notice of an incident's present state: event, such as incident.inserted, and the
-// incident's values, all of them texts. Of an unchanged incident it is the same text. It panics
-// when there is no such incident.
+// incident's values, all of them texts. Two notices of one event of an unchanged incident are equal.
+// It panics when there is no such incident.
 func (s *Server) Notice(sysID, event string) []byte {
 	values := s.Incident(sysID)
 	if values == nil {

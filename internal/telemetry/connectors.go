@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// RegisterConnectors exposes the versions of the connectors in the store: of those that
-// this process runs, and of those that are stored. state is nil without any.
+// RegisterConnectors exposes two versions of the connectors in the store: the one that
+// this process runs, and the newest one. state returns nil when the store has none.
 func RegisterConnectors(r prometheus.Registerer, state func() *gatehouse.ConnectorState) {
 	gauge := func(name, help string, value func(*gatehouse.ConnectorState) int) {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {

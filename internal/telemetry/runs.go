@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runs counts the outcomes of steps and the use of models; see gate.RunMetrics.
+// Runs counts the outcomes of steps and the use of models; see runs.Metrics.
 type Runs struct {
 	steps  *prometheus.CounterVec
 	waited prometheus.Histogram

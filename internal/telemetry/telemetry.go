@@ -55,7 +55,8 @@ func (p *Pushes) PushSent(connector string, waited time.Duration) {
 	p.waited.Observe(waited.Seconds())
 }
 
-// PushSettled counts the outcome of a push.
+// PushSettled counts a result of a push, such as applied or retry. took is 0 if
+// this process made no call.
 func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 	p.settled.WithLabelValues(connector, outcome).Inc()
 	if took > 0 {
@@ -64,8 +65,8 @@ func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 }
 
 // clocked is a store with a clock other than this machine's. ClockBehind
-// returns how far its last reading was behind earlier ones; 0 when it was not
-// behind.
+// returns how far the last reading of that clock was behind an earlier one; 0
+// for a lag that the store tolerates.
 type clocked interface{ ClockBehind() time.Duration }
 
 // queue reads the state of the queue from the store at each scrape.

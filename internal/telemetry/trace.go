@@ -37,7 +37,9 @@ var endpoints = []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OT
 
 // NewTracing returns the tracing that the environment configures, over OTLP and
 // HTTP. It returns nil if none is configured; all methods work on nil and do
-// nothing. OTEL_TRACES_SAMPLER and its argument are honoured.
+// nothing. OTEL_TRACES_SAMPLER and its argument are honoured, but a parent-based
+// sampler has no effect on the spans of an action after its proposal: their
+// parent always counts as sampled.
 func NewTracing(ctx context.Context, version string) (*Tracing, error) {
 	configured := false
 	for _, name := range endpoints {
@@ -129,7 +131,8 @@ func end(span trace.Span, err error, attrs ...attribute.KeyValue) {
 	span.End()
 }
 
-// Requests gives each request a span in the trace that its traceparent names.
+// Requests gives each request a span in the trace that its traceparent names,
+// except health checks and scrapes.
 func (t *Tracing) Requests(next http.Handler) http.Handler {
 	if t == nil {
 		return next

@@ -31,7 +31,8 @@ func (t *Tracing) Actions(s gatehouse.ActionService) gatehouse.ActionService {
 	return &tracedActions{ActionService: s, tracing: t}
 }
 
-// tracedActions traces modifying operations; reads are not traced.
+// tracedActions traces operations that propose, decide or end actions. Reads,
+// comments and assignments are not traced.
 type tracedActions struct {
 	gatehouse.ActionService
 	tracing *Tracing
@@ -93,9 +94,8 @@ func (s *tracedActions) Reverse(ctx context.Context, id string, r gatehouse.Reve
 	return a, err
 }
 
-// trace records an operation on an action. id is the one that the caller named.
-// If the operation failed on an approval's id or an unknown id, there is
-// nothing to record.
+// trace records an operation on an action. It records nothing if id is not an
+// action's, such as an approval's, or if the action was not found.
 func (t *Tracing) trace(ctx context.Context, began time.Time, name, id string, err error, attrs ...attribute.KeyValue) {
 	if !strings.HasPrefix(id, "act_") || gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// IsUnreachable reports whether an error is about the connection: there is no server, or its
-// answer was incomplete.
+// IsUnreachable reports whether an error is about the connection: there is no server, or the
+// connection ended before an answer began.
 func IsUnreachable(err error) bool {
 	var u *url.Error
 	return errors.As(err, &u) && !errors.Is(err, context.Canceled)

@@ -41,7 +41,8 @@ func ReadInput(g *IO, name string) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeProposal is as strict as the server: it refuses duplicate and unknown keys.
+// DecodeProposal refuses duplicate and unknown keys, as the server does. Unlike the server, it
+// ignores the case of keys.
 func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 	canonical, err := gatehouse.Canonicalize(b)
 	if err != nil {

@@ -100,7 +100,7 @@ func CutAtWord(s string, n int) string {
 	return head
 }
 
-// Shorten cuts s to n columns and marks the cut.
+// Shorten cuts s to n columns and marks the cut. With n below 1 it does not cut.
 func Shorten(s string, n int) string {
 	if n < 1 || ColumnsOf(s) <= n {
 		return s

@@ -7,8 +7,8 @@ import "strings"
 const shownDigits = 12
 
 // shortIDs returns a unique prefix of each id in a list: at least the type prefix and
-// shownDigits, longer if another id of the list has the same one. Every command and every path
-// of the API accepts prefixes. In a pipe, ids are complete.
+// shownDigits, longer if another id of the list has the same one. Commands and paths of the API
+// accept prefixes of the kinds that [gatehouse.ShortID] lists. In a pipe, ids are complete.
 func (g *IO) shortIDs(ids []string) []string {
 	short := make([]string, len(ids))
 	for i, id := range ids {

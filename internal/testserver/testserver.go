@@ -25,8 +25,8 @@ type Host struct {
 
 // NewHost makes a temporary folder, whose name begins with prefix. Database servers refuse to
 // run as root, so root runs their programs as one of the users, the first that exists.
-// The folder is in memory where scripts/memory has found room: most CPU time of a new database is
-// the file system's.
+// The folder is in memory where scripts/memory has found room: a new database spends most of its
+// CPU time in the file system.
 func NewHost(prefix string, users ...string) (h *Host, err error) {
 	h = &Host{}
 	if os.Geteuid() == 0 {
@@ -51,7 +51,7 @@ func (h *Host) Own(path string) error {
 	return os.Chown(path, int(h.cred.Uid), int(h.cred.Gid))
 }
 
-// Remove deletes the folder.
+// Remove deletes the folder. It refuses a folder whose name does not begin with "gatehouse-".
 func (h *Host) Remove() error {
 	if !strings.HasPrefix(filepath.Base(h.Dir), "gatehouse-") {
 		return fmt.Errorf("%s was not made by a test", h.Dir)

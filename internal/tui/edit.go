@@ -69,7 +69,7 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 	})
 }
 
-// revisable returns the proposal of an action as a file.
+// revisable returns the proposal of an action as the text of a file.
 func revisable(a *gatehouse.Action) ([]byte, error) {
 	p := a.Proposal
 	p.RiskLevel = a.ClaimedRisk
@@ -104,7 +104,7 @@ func (m *reviewer) revised(msg edited) {
 	m.ask(question{text: "Enter: replace it by your revision, which somebody else decides   Esc: back", confirm: true})
 }
 
-// revision is the answer to a revision.
+// revision is the server's answer to a revision.
 type revision struct {
 	item   *item
 	action *gatehouse.Action
@@ -131,7 +131,7 @@ func (m *reviewer) rebase(it *item) tea.Cmd {
 	}
 }
 
-// rebased is the answer to a rebase.
+// rebased is the server's answer to a rebase.
 type rebased struct {
 	item   *item
 	action *gatehouse.Action

@@ -183,7 +183,8 @@ type found struct {
 	err    error
 }
 
-// open shows the card of an action, if the action waits for this person.
+// open shows the card of an action if that is loaded already, or if the action waits for this
+// person.
 func (m *reviewer) open(msg found) tea.Cmd {
 	if msg.err != nil {
 		m.say(term.Red, errorText(msg.err, m.now()))

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// answered is the server's answer to a decision. If somebody else was first, action is the present
-// state.
+// answered is the server's answer to a decision. After a refusal, action is the action's present
+// state; nil if it could not be read.
 type answered struct {
 	draft  *draft
 	answer *gatehouse.Answer
@@ -22,7 +22,7 @@ type answered struct {
 	err    error
 }
 
-// as returns the service with an edit token; "" is the token that was typed last.
+// as returns the service with an edit token; "" is the last one that was given or typed.
 func (m *reviewer) as(token string) (Service, error) {
 	if token == "" {
 		token = m.token

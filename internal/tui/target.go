@@ -30,8 +30,8 @@ func (m *reviewer) readTarget() tea.Cmd {
 	}
 }
 
-// targetArrived shows the target's state. If it differs from the proposal, the deciding keys are
-// inert again for a moment.
+// targetArrived shows the target's state. If the state differs from the proposal, or could not be
+// read, the deciding keys are inert again for a moment.
 func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	it := msg.item
 	if it.action.Digest != msg.digest {

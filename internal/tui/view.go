@@ -137,8 +137,7 @@ func firstRune(s string) (rune, int) {
 	return 0, len(s)
 }
 
-// keys lists the keys of this page. It names the effect of approving if an approval takes more
-// than one key.
+// keys lists the keys of this page. From L3 on, it names the effect of approving.
 func (m *reviewer) keys() string {
 	if m.help {
 		return "any key goes back"

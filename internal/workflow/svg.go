@@ -149,7 +149,8 @@ func short(s string, limit int) string {
 	return s
 }
 
-// escape makes text safe in XML and removes characters that XML does not allow.
+// escape makes text safe in XML. Line ends, tabs and characters that XML does not
+// allow become spaces.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError {

@@ -76,8 +76,8 @@ type Fake struct {
 	calls []Call
 }
 
-// New makes a provider that requires key, and returns the result of answer; it may be called
-// concurrently, and may block.
+// New makes a provider that requires key and replies what answer returns. It calls answer
+// concurrently, and answer may block.
 func New(key string, answer func(Call) Reply) *Fake { return &Fake{key: key, answer: answer} }
 
 // Calls returns the requests that were well-formed, in the order in which they
@@ -88,7 +88,7 @@ func (f *Fake) Calls() []Call {
 	return append([]Call(nil), f.calls...)
 }
 
-// refusal is a request that a protocol does not allow.
+// refusal is an answer with an error, such as that to a request that the protocol does not allow.
 type refusal struct {
 	status              int
 	kind, message, code string
@@ -186,7 +186,7 @@ func write(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// tokens counts by length, as a rule of thumb has it: four characters each.
+// tokens returns given or, if it is 0, one token for every four bytes of each text, rounded up.
 func tokens(given int, texts ...string) int {
 	if given > 0 {
 		return given

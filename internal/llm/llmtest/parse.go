@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// decode reads one JSON object, and refuses members that are not listed.
+// decode reads one JSON value, and refuses members that into does not have.
 func decode(body []byte, into any) *refusal {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

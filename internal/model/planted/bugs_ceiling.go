@@ -1,6 +1,6 @@
 package main
 
-// ceilingBugs exceed a ceiling, or release a reservation too early.
+// ceilingBugs exceed a ceiling, release a reservation too early or never, or replay unchecked.
 func ceilingBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{

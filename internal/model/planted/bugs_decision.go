@@ -10,7 +10,7 @@ const (
 	conform  = "TestConformance/"
 )
 
-// decisionBugs: one decision, of exactly those bytes, in time, with its push.
+// decisionBugs: one decision, about exactly the bytes that were shown, in time, with its push.
 func decisionBugs() []bug {
 	return []bug{
 		plant("a decided approval is decided again", "1, 11", ruling,

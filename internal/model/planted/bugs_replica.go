@@ -1,6 +1,6 @@
 package main
 
-// replicaBugs: what only more than one writer at a time can do wrong.
+// replicaBugs: faults on PostgreSQL with several writers, during a backup, or with an old primary.
 func replicaBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{

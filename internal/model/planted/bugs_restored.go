@@ -2,8 +2,8 @@ package main
 
 const restored = gate + "/restored.go"
 
-// restoredBugs send a push restored from a backup blindly, or settle it without
-// proof.
+// restoredBugs mark the wrong pushes as unknown after a backup was restored, or
+// settle one without proof.
 func restoredBugs() []bug {
 	return []bug{
 		{"actions approved after a restore are held back, too", "promise 6", []edit{

@@ -1,7 +1,7 @@
 package main
 
-// wallBugs: one of the two barriers between tenants on PostgreSQL has a hole. The other one is
-// intact, so the test checks only this barrier.
+// wallBugs: one of the two barriers between tenants on PostgreSQL has a hole. The other one would
+// hide it, so the test checks each barrier by itself.
 func wallBugs() []bug {
 	const postgres = "internal/store/postgres"
 	return []bug{

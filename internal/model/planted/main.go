@@ -180,11 +180,11 @@ func (b bug) test(ctx context.Context, dir string) ([]byte, error) {
 	return goTest(ctx, dir, b)
 }
 
-// browser is where the tests are that need one. They build the program from the
-// tree that they are in, and need what "npm ci" puts there.
+// browser is the folder of the tests that need a browser. They build the program
+// from the tree that they are in, and need what "npm ci" puts into the folder.
 const browser = "browser"
 
-// browserTest runs one of those.
+// browserTest runs one browser test.
 func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
@@ -235,8 +235,8 @@ func moduleRoot() (string, error) {
 	return filepath.Dir(strings.TrimSpace(string(out))), nil
 }
 
-// copyTree copies the sources, without what begins with a dot and without the
-// built binaries.
+// copyTree copies the regular files, without those in bin and in folders whose
+// names begin with a dot.
 func copyTree(from, to string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {

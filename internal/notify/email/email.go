@@ -27,7 +27,7 @@ const (
 	NoTLS       = "none"
 )
 
-// timeout limits connecting and each SMTP command.
+// timeout limits connecting with signing in, and then sending the mail.
 const timeout = 15 * time.Second
 
 // Config configures a channel.
@@ -47,8 +47,8 @@ type Config struct {
 	// set.
 	Addresses map[string]string
 	Domain    string
-	// Bounces is the address that gets undeliverable mail back: each mail has an envelope sender of
-	// its own below it. "" sends with From.
+	// Bounces is the address that gets undeliverable mail back: the envelope sender of each mail is a
+	// subaddress of it, such as bounce+ID.MAC@example.com. "" sends with From.
 	Bounces string
 	// BounceKeys authenticate the envelope senders: the first signs, all verify.
 	BounceKeys [][]byte
@@ -197,8 +197,8 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Ref: msg.GetMessageID()}, nil
 }
 
-// refusal classifies the server's answer: a permanent error about the recipient or the mail ends
-// the message, anything else is retried.
+// refusal classifies the server's answer: a permanent error about the sender, the recipient or the
+// mail ends the message, anything else is retried.
 func (c *Channel) refusal(msg *mail.Msg, err error) error {
 	var send *mail.SendError
 	if !errors.As(err, &send) && msg.HasSendError() {

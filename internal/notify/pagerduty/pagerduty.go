@@ -144,7 +144,8 @@ func summary(m *notify.Message) string {
 	return text
 }
 
-// severity is the severity of the failure, or follows from a question's risk level.
+// severity is the severity of the failure, or follows from the risk level of a new question. An
+// escalation or a reminder is info, as is anything else.
 func severity(m *notify.Message) string {
 	switch m.Kind {
 	case gatehouse.NotifyUnknown:

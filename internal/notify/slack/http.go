@@ -14,8 +14,8 @@ const InteractionsPath = "/slack/interactions"
 // maxRequest limits a request from Slack, in bytes.
 const maxRequest = 512 << 10
 
-// ServeHTTP processes a signed request. It reads only the verified body, and nothing else of the
-// request. It answers once the click is stored.
+// ServeHTTP processes a signed request. All that it carries out comes from the verified body. It
+// answers once the click is stored, or the form is open.
 func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -49,7 +49,7 @@ func wrongReason(why string) any {
 }
 
 // say tells one person something that nobody else sees: in the channel or, for a person outside of
-// it, in a direct message from the app. text is escaped, link is not.
+// it, in a direct message from the app. link is the address of a page, "" for none.
 func (c *Channel) say(ctx context.Context, place, user, text, link string) error {
 	text = escape.Replace(cut(text, maxSection))
 	if link != "" {

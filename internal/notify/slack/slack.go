@@ -117,7 +117,7 @@ func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 // Decides reports whether the server receives clicks.
 func (c *Channel) Decides() bool { return c.config.SigningSecret != "" || c.config.AppToken != "" }
 
-// Send posts a message. Outcomes other than a decision are replies to the action's card.
+// Send posts a message. It is a reply to the action's card if m.Card is set.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	select {
 	case c.turn <- struct{}{}:

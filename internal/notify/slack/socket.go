@@ -16,7 +16,7 @@ import (
 
 const (
 	handshakeTime = 20 * time.Second
-	// frame is the minimum buffer size at which an answer fits in one frame.
+	// frame is the size of the write buffer, in bytes: each answer fits in it, and so in one frame.
 	frame = 32 << 10
 	// longestPause limits the pause between two connection attempts.
 	longestPause = time.Minute
@@ -76,7 +76,7 @@ func (d *Handler) serveSocket(ctx context.Context, a *app, conn *socketmode.Clie
 }
 
 // envelope processes one delivery and acknowledges it by its id. A delivery that could not be
-// stored is not acknowledged.
+// stored is not acknowledged, unless it is invalid.
 func (d *Handler) envelope(ctx context.Context, a *app, conn *socketmode.Client, e socketmode.Event) {
 	var (
 		reply any

@@ -26,7 +26,7 @@ const (
 	clickTime = 20 * time.Second
 	// tryFor is how long a click and the answer to its person are retried.
 	tryFor = 24 * time.Hour
-	// clickPoll is how long a click waits if its hint was lost.
+	// clickPoll is how long a click waits at most if its hint was lost.
 	clickPoll = time.Second
 	// keepClicks is how long finished clicks are kept.
 	keepClicks = 30 * 24 * time.Hour

@@ -80,7 +80,7 @@ type Workspace struct {
 	messages []*message
 	forms    map[string]*view
 	triggers map[string]trigger
-	// changed is closed and replaced after every post and update.
+	// changed is closed and replaced after every post and update, and when a form opens.
 	changed chan struct{}
 }
 

@@ -128,7 +128,7 @@ func Again(r *http.Request) *http.Request {
 	return copied
 }
 
-// Deliver sends a request. An answer after 3 seconds counts as none: the user sees an error.
+// Deliver sends a request. An answer after 3 seconds fails the test: Slack shows the user an error.
 func (w *Workspace) Deliver(to http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(r.Context(), patience)

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The sizes of RFC 8188, in bytes. A message is one record of at most maxRecord, which every push
-// service accepts (RFC 8030, section 7.2).
+// The sizes of RFC 8188, in bytes. A message is a header and one record, together at most maxRecord:
+// every push service accepts that many (RFC 8030, section 7.2).
 const (
 	maxRecord  = 4096
 	saltSize   = 16

@@ -27,7 +27,7 @@ func Database(t testing.TB) string {
 	return template.Copy(t)
 }
 
-// Open opens the store of a database until the test ends. Without a clock it has the time of day.
+// Open opens the store of a database until the test ends. If clock is nil, the store uses the server's clock.
 func Open(t testing.TB, dsn string, clock func() time.Time) *postgres.Store {
 	t.Helper()
 	s, err := postgres.Open(t.Context(), postgres.Config{

@@ -92,8 +92,8 @@ Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
 	return err
 }
 
-// writePoints reports how often a process killed itself at each failpoint, and
-// at which ones none did.
+// writePoints reports, for each engine, how often processes killed themselves at the
+// failpoint with the fewest kills, and lists the failpoints without a kill on both engines.
 func writePoints(out *strings.Builder, all []*Leg, points []string) {
 	least := map[string]int{}
 	met := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The statements of this file skip the rows that another process is claiming or deleting.
+// The claims and deletions of this file skip the rows that another process is claiming or deleting.
 
 // ClaimNotifications claims due messages of all tenants.
 func (t *tx) ClaimNotifications(
@@ -28,7 +28,8 @@ RETURNING n.tenant, n.id, n.created_at, n.kind, n.action_id, n.entry, n.channel,
 	return list, err
 }
 
-// ProbeNotification makes the oldest waiting retry due now, and takes one of its attempts back.
+// ProbeNotification makes the oldest waiting retry of a channel due now, if it was created after since,
+// and takes one of its attempts back.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	return t.Write(`
 UPDATE notification SET due_at = $1, attempts = attempts - 1
@@ -102,7 +103,7 @@ d AS (DELETE FROM slack_click c USING old WHERE c.tenant = old.tenant AND c.id =
 SELECT count(*) FROM d`, olderThan, limit)
 }
 
-// PurgeCards deletes cards that were last written long ago.
+// PurgeCards deletes cards that are not due and were last written long ago.
 func (t *tx) PurgeCards(olderThan time.Time, limit int) (int, error) {
 	return t.purge(`
 WITH old AS MATERIALIZED (
@@ -132,8 +133,8 @@ d AS (DELETE FROM idempotency i USING old WHERE i.seq = old.seq RETURNING 1)
 SELECT count(*) FROM d`, olderThan, limit)
 }
 
-// PurgeSessions deletes sessions, step-ups and links that ended long ago: step-ups first, since they refer to
-// sessions.
+// PurgeSessions deletes sessions and set-up links that ended, and step-ups that happened, long ago: step-ups
+// first, since they refer to sessions.
 func (t *tx) PurgeSessions(olderThan time.Time, limit int) (total int, err error) {
 	for _, sql := range []string{`
 WITH old AS MATERIALIZED (SELECT tenant, id FROM step_up WHERE at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED),

@@ -97,7 +97,7 @@ func explain(err error) error {
 		return &dbError{contention, err}
 	case "25006": // read_only_sql_transaction: the database was frozen, or is now a standby
 		return &dbError{contention, err}
-	case "57014": // query_canceled by an operator: the store's own cancellation ends the connection
+	case "57014": // query_canceled, by an operator or statement_timeout: the store's own cancellation ends the connection
 		return &dbError{contention, err}
 	case "22021", "22P05": // character_not_in_repertoire, untranslatable_character
 		return gatehouse.E(gatehouse.CodeInvalid, "a text holds a character that cannot be stored, such as NUL").Because(err)

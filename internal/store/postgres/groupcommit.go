@@ -50,8 +50,8 @@ type groupQueue struct {
 }
 
 // canStart reports whether the waiting Updates may start. A second group starts only if it has
-// nearly half of all concurrent Updates: a much smaller group costs nearly as much, and with two
-// equal groups the commit of one overlaps the work of the other.
+// nearly half of all concurrent Updates: a much smaller group costs nearly as much as a large one,
+// and with two equal groups the commit of one overlaps the work of the other.
 func (q *groupQueue) canStart() bool {
 	q.concurrency = max(q.concurrency, 16*(len(q.waiting)+q.members))
 	switch {
@@ -171,7 +171,7 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 }
 
 // enqueue puts a member in the group queue. If the member has companions, the queue does not start
-// until all of them have arrived, companionWait has passed, or an Update without companions arrives.
+// until as many Updates wait, companionWait has passed, or an Update without companions arrives.
 func (s *Store) enqueue(m *member, companions int) {
 	q := &s.groupQueue
 	q.mu.Lock()
@@ -307,7 +307,8 @@ func (t *tx) claimLocked(a *gatehouse.Action) error {
 	return t.err
 }
 
-// checkWrite returns errRunAlone for a write that groups do not send.
+// checkWrite returns errRunAlone for a write that groups do not send, or whose object or key belongs
+// to another member.
 func (m *member) checkWrite(q query) error {
 	s := q.statement
 	if s == nil || len(m.t.queue) >= maxQueue {
@@ -339,7 +340,7 @@ func (m *member) submit(ctx context.Context) error {
 }
 
 // memberEnded records the end of a member's closure, and its writes. It reports false if the group
-// has continued without the member.
+// has continued without the member, or the end is recorded already.
 func (g *group) memberEnded(m *member, writes []query) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -70,9 +70,9 @@ func (list mergedReads) appendTo(batch []query) []query {
 }
 
 // readClockOfGroup reads the clock, and sets how long the writes of the group wait for a lock. Another
-// transaction may hold a lock for longer, for example that of a disconnected replica, which has inserted a
-// key and not committed. Then each member runs alone, and only the member that needs the lock waits for it.
-// The time exceeds the server's deadlock_timeout, so that the server first detects a deadlock of two groups.
+// transaction may hold a lock for longer, for example if its replica inserted a key and was disconnected
+// before COMMIT. Then each member runs alone, and only the member that needs the lock waits for it. Two seconds
+// exceed the default deadlock_timeout (1 s), so that the server first detects a deadlock of two groups.
 const readClockOfGroup = `SELECT clock_timestamp(), set_config('lock_timeout', '2s', true)`
 
 // read locks and reads for all members, in one round trip.
@@ -186,7 +186,7 @@ func sortByRank(writes []query) []query {
 }
 
 // compatible reports whether a write can share a statement with other writes of its member: no other
-// write has the same subject.
+// write has the same subject. Of the writes without a subject, only leaves can.
 func compatible(others []query, q query) bool {
 	if q.statement.subject < 0 {
 		return q.statement == appendLeaves.arrayStatement

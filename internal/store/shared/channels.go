@@ -2,7 +2,7 @@ package shared
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// ScanChannelState reads the state of a channel, in the order of the table's columns.
+// ScanChannelState reads the state of a channel, in the order of the columns in ChannelStates.
 func ScanChannelState(r Row) (*gatehouse.ChannelState, error) {
 	s := &gatehouse.ChannelState{
 		Tenant: r.Text(), Channel: r.Text(), Failures: int(r.Int()), FailingSince: r.TimePtr(), Flaky: r.Bool(),

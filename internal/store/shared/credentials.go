@@ -56,7 +56,7 @@ SELECT tenant, id, principal_id, name, credential_id, credential, sign_count, cr
 FROM passkey WHERE tenant = $1 AND id = $2`, t.Tenant(), id)
 }
 
-// FindPasskeyByCredential finds a passkey by the authenticator's id, in all tenants.
+// FindPasskeyByCredential finds a passkey by its credential id, in all tenants.
 func (t Reads) FindPasskeyByCredential(credentialID []byte) (*gatehouse.Passkey, error) {
 	defer t.AllTenants()()
 	return find(t, scanPasskey, `

@@ -38,8 +38,9 @@ type Cursor struct {
 	ID     string `json:"i,omitempty"`
 	// Seq is a row number; in the order by urgency it is [Place].Large instead, as 0 or 1.
 	Seq int64 `json:"s,omitempty"`
-	// AsOf, Bucket and Risk are set in the order by urgency only. AsOf is the clock reading of the first
-	// page, to which the buckets are relative.
+	// AsOf is, in the order by urgency, the clock reading of the first page, to which the buckets are relative.
+	// In a list of runs, it is the time when the row's run was created. Bucket and Risk are set in the order by
+	// urgency only.
 	AsOf   int64 `json:"t,omitempty"`
 	Bucket int   `json:"b,omitempty"`
 	Risk   int   `json:"r,omitempty"`

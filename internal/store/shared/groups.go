@@ -24,7 +24,8 @@ func DecodeMemberships(s string) ([]gatehouse.Membership, error) {
 }
 
 // EncodeAudience encodes the roles, people and groups of an audience as JSON
-// arrays; "" for an empty list. All three are "" if it asks every approver.
+// arrays; "" for an empty list. It adds admin to a list of roles. All three are ""
+// if the audience asks every approver.
 func EncodeAudience(a gatehouse.Audience) (roles, people, groups string) {
 	if slices.Contains(a.Roles, gatehouse.RoleApprover) {
 		return "", "", ""
@@ -52,8 +53,8 @@ func AskedGroups(text string) []string {
 }
 
 // quotedName returns a group's name as it appears in the text of an encoded list. A
-// name cannot contain quotes, so a search for the quoted name matches only lists
-// with exactly this group.
+// name cannot contain quotes, so a search for the quoted name finds only lists that
+// contain this group.
 func quotedName(name string) string { return string(AppendQuoted(nil, name)) }
 
 func scanGroup(r Row) (*gatehouse.Group, error) {

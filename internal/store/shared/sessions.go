@@ -37,7 +37,8 @@ SELECT tenant, id, principal_id, method, credential, user_agent, created_at, las
 FROM session WHERE tenant = $1 AND id = $2`, t.Tenant(), id)
 }
 
-// ListSessions lists sessions, newest first. Each list has its index.
+// ListSessions lists sessions, newest first. The sessions of all principals and those of one principal have
+// different indexes, so there are two statements.
 func (t Reads) ListSessions(
 	principalID string, ended bool, cursor string, limit int,
 ) (gatehouse.Page[*gatehouse.Session], error) {

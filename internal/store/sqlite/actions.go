@@ -117,7 +117,7 @@ ORDER BY expires_at LIMIT ?`,
 	return refs, err
 }
 
-// TimelyActions lists the actions of all tenants whose approval has begun a stage, reminder or
+// TimelyActions lists the actions of all tenants whose question has reached a stage, reminder or
 // extension that is not in the log yet.
 func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
 	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
@@ -146,8 +146,8 @@ AND (p.connector = ?3 AND p.entity_type = ?4 AND (p.entity_ref = ?5 OR instr(p.e
   OR instr(o.about, ?9) = 1 AND (?6 = '' OR instr(o.about, ?10) = 0))
 AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
 
-// OpenOnTarget scans all pending actions of the tenant. A list of keys is
-// stored as text: each key is quoted, and quotes inside a key are escaped.
+// OpenOnTarget scans all pending actions of the tenant. The entities of a target are
+// stored as the text of a list: each is quoted, and quotes inside it are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit,

@@ -6,8 +6,8 @@ import (
 )
 
 // firstAnswerers finds the first persons, at most gatehouse.MaxFirstAnswerers, whom a question asks. The
-// condition before the parameters is that of the index principal_approver. Names and ids contain no quotes, so
-// a search in the stored lists needs no escaping.
+// conditions on kind, disabled and roles are those of the index principal_approver. Names and ids contain no
+// quotes, so a search for one in quotes finds only whole elements of a stored list.
 const firstAnswerers = `
 SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at, p.approver_since,
   p.groups

@@ -25,7 +25,8 @@ type spoiledBatch struct{ err error }
 func (s *spoiledBatch) Error() string { return s.err.Error() }
 
 // runBatch runs the first open request, and the requests queued behind it, in one transaction. If it
-// returns an error, nothing is stored; otherwise outcomes holds the result of each closure.
+// returns an error, nothing is stored, or the outcome is unclear; see resolve. Otherwise outcomes holds
+// the result of each closure.
 //
 // A savepoint copies each page before the closure's first write to the page, which costs a tenth of the
 // writer's time. Nearly every closure that fails does so before its first write. So a batch runs without
@@ -230,8 +231,8 @@ const (
 )
 
 // resolve reads back the outcome of a COMMIT that failed and left no transaction open. It returns nil if
-// the batch is stored. When patience runs out, resolve returns an error that says that the outcome is
-// unclear, and the store refuses writes until retryReadBack has read the outcome.
+// the batch is stored, and errRolledBack if it is not. When patience runs out, resolve returns an error that
+// says that the outcome is unclear, and the store refuses writes until retryReadBack has read the outcome.
 func (w *writer) resolve(number int64, cause error) error {
 	var err error
 	end := time.Now().Add(w.patience)

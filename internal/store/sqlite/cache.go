@@ -9,8 +9,8 @@ import (
 
 // All connections of the process share one page cache (the library is compiled
 // that way): they take the oldest pages from each other, and their sizes add up
-// to one budget. Once the budget is used up, for instance when one connection
-// holds pages that another has released, every page is dropped as soon as it is
+// to one budget. Once the budget is used up, for instance after one connection
+// took pages from another, every page is dropped as soon as it is
 // released, however often it is needed. A decision then read thirty pages again
 // and took 70 µs longer. So the budget exceeds any use. A reading connection
 // stays within its own cache size. The writer after each batch, and each View
@@ -20,7 +20,7 @@ import (
 const roomForCaches = `PRAGMA cache_size = -1048576;`
 
 // maxCached bounds the page cache of the process, in bytes. It is slightly more
-// than the sum of one store's cache sizes.
+// than the cache sizes of the writer and four readers.
 const maxCached = 32 << 20
 
 // trim releases the least recently used pages of all connections when they hold

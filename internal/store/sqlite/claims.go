@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// The statements of this file name the index of a queue. No two callers claim the same row: there is one
-// writer.
+// Most statements of this file name their index. No two callers claim the same row: there is one writer.
 
 // ClaimNotifications claims due messages of all tenants.
 func (t *tx) ClaimNotifications(
@@ -26,7 +25,8 @@ RETURNING tenant, id, created_at, kind, action_id, entry, channel, recipient, st
 	return list, err
 }
 
-// ProbeNotification makes the oldest waiting retry due now, and takes one of its attempts back.
+// ProbeNotification makes the oldest waiting retry of a channel, of those created after since, due now, and takes
+// one of its attempts back.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	return t.Write(`
 UPDATE notification SET due_at = $1, attempts = attempts - 1
@@ -82,7 +82,7 @@ DELETE FROM slack_click WHERE (tenant, id) IN (
   WHERE finished_at IS NOT NULL AND finished_at < $1 LIMIT $2)`, olderThan, limit)
 }
 
-// PurgeCards deletes cards that were last written long ago.
+// PurgeCards deletes cards that are not due and were last written long ago.
 func (t *tx) PurgeCards(olderThan time.Time, limit int) (int, error) {
 	return t.exec(`
 DELETE FROM notification_card WHERE (tenant, channel, action_id) IN (
@@ -104,8 +104,8 @@ DELETE FROM idempotency WHERE seq IN (
   SELECT seq FROM idempotency WHERE created_at < $1 ORDER BY created_at LIMIT $2)`, olderThan, limit)
 }
 
-// PurgeSessions deletes sessions, step-ups and links that ended long ago: step-ups first, since they refer to
-// sessions.
+// PurgeSessions deletes sessions and set-up links that ended, and step-ups that happened, long ago: step-ups
+// first, since they refer to sessions.
 func (t *tx) PurgeSessions(olderThan time.Time, limit int) (total int, err error) {
 	for _, sql := range []string{`
 DELETE FROM step_up WHERE (tenant, id) IN (SELECT tenant, id FROM step_up WHERE at < $1 LIMIT $2)`, `

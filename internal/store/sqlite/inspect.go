@@ -19,7 +19,7 @@ import (
 var ErrReadOnly = errors.New("the file was opened for reading only")
 
 // Reader is a read-only store, with or without another process that holds the
-// file. It takes no lock, writes nothing and never migrates.
+// file. It takes no file lock, changes no data and never migrates.
 type Reader struct{ s *Store }
 
 var _ gatehouse.Store = (*Reader)(nil)
@@ -143,8 +143,8 @@ func FileVersion(_ context.Context, path string) (int, error) {
 
 // Backup writes a consistent copy of a file, which may be in use, to a new
 // file; an existing file is an error. The copy gets its name only when it is
-// complete, durable and readable by its owner alone. An interrupted backup
-// leaves a file with ".partial" in its name, which the next call replaces.
+// complete, durable and readable by its owner alone. If the process is killed, a
+// file with ".partial" in its name remains, which the next call replaces.
 func Backup(ctx context.Context, path, to string) (err error) {
 	if _, err := FileVersion(ctx, path); err != nil {
 		return err

@@ -4,7 +4,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// knownAction holds facts about the action that a transaction last read or wrote. No other transaction
+// knownAction holds facts about the action that a transaction last locked or wrote. No other transaction
 // writes meanwhile, so the facts stay true until this transaction writes the action, and each such write
 // updates them. Later statements take the row number and the status from here instead of reading them
 // again.

@@ -21,7 +21,8 @@ type readTx struct {
 	tenant string
 	// endInterrupts, if not nil, waits until the end of ctx can no longer interrupt a statement.
 	endInterrupts func()
-	// lastPush is the push that was last read with its action; nil after a write of a push.
+	// lastPush is the push that was last read with its action; nil after a write of a push, or once LockPush
+	// has returned it.
 	lastPush *gatehouse.Push
 	// asStored says that actions are returned with their stored status, even when they have expired; see
 	// LockAction.

@@ -159,7 +159,7 @@ func (s *suite) notices() {
 	want(list(tenant, ana, now, gatehouse.NoticeFilter{All: true}), all[0], &gone, all[2], all[3], all[4])
 }
 
-// approverSince is stored with a principal and read back everywhere.
+// approverSince: FindPrincipal and PrincipalsForShare return the time that was stored.
 func (s *suite) approverSince() {
 	since := s.now().Add(-time.Hour)
 	p := s.insertPrincipal(func(p *gatehouse.Principal) { p.ApproverSince = &since })

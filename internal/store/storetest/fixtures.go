@@ -39,7 +39,7 @@ func (s *suite) pending(change ...func(*gatehouse.Action)) *gatehouse.Action {
 	return a
 }
 
-// full returns an action with every field set.
+// full returns an action with most fields of a proposal set, and with texts that are hard to store.
 func (s *suite) full(at time.Time) *gatehouse.Action {
 	added, removed := 3, 1
 	return s.action(at, func(a *gatehouse.Action) {
@@ -164,7 +164,7 @@ func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 	return a
 }
 
-// move returns a complete move, as the use cases write it.
+// move returns a move with the times, failure and reference that the state to requires.
 func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
 	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending,
 		Finished: to.Finished()}

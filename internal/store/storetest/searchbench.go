@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkSearch indexes the actions of the default tenant, and compares searches
-// with scan, which reads all texts for a missing word. Action number n has the key "key-n" and the
-// rationale "supplier raised cost".
+// with scan, which searches every rationale for a text that none has. Action number n has the
+// key "key-n" and the rationale "supplier raised cost".
 func BenchmarkSearch(b *testing.B, s gatehouse.Store, scan func() error) {
 	measure := func(name string, fn func() error) {
 		b.Run(name, func(b *testing.B) {

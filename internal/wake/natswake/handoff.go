@@ -38,10 +38,10 @@ const (
 
 // Handoff hands each push to one dispatching replica instead of waking all of
 // them. It implements wake.Carrier for topics push:<id>:<generation>. The topic
-// is the Nats-Msg-Id: a hint that is published twice is handed over once, and
-// the hint of a later retry is a new one. The receiver wakes its dispatcher and
-// acknowledges. Only the lease in the database decides whether the push exists
-// and which replica gets it.
+// is the Nats-Msg-Id: a hint that is published twice is handed over once, and a
+// topic with another generation is another hint. The receiver wakes its
+// dispatcher and acknowledges. Only the lease in the database decides whether
+// the push exists and which replica gets it.
 type Handoff struct {
 	conn     *nats.Conn
 	subject  string

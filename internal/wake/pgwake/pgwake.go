@@ -31,8 +31,9 @@ const (
 	channel = "gatehouse_hints"
 	// roundTrip bounds connecting, and each statement.
 	roundTrip = 5 * time.Second
-	// quiet is how long the connection may be silent before it is probed: a
-	// listener would never notice a peer that vanished without closing it.
+	// quiet is how long the carrier may have nothing to send before it probes the
+	// connection: a listener would never notice a peer that vanished without
+	// closing it.
 	quiet = 30 * time.Second
 )
 
@@ -112,8 +113,8 @@ func (c *Carrier) session(ctx context.Context, out *wake.Queue, deliver func(str
 	}
 }
 
-// turn listens until the queue has topics, then sends them. It probes a silent
-// connection.
+// turn listens until the queue has topics, then sends them. If there are none
+// for c.quiet, it probes the connection.
 func (c *Carrier) turn(ctx context.Context, conn *pgx.Conn, out *wake.Queue, deliver func(string)) error {
 	topics, err := c.listen(ctx, conn, out, deliver)
 	if err != nil {
@@ -133,8 +134,8 @@ func (c *Carrier) turn(ctx context.Context, conn *pgx.Conn, out *wake.Queue, del
 }
 
 // listen delivers notifications until the queue has a round, which it returns,
-// or until the connection was silent for c.quiet. Ending the wait keeps the
-// connection usable: pgx closes it on any error except a time-out.
+// or until c.quiet has passed. Ending the wait keeps the connection usable: pgx
+// closes it on any error except a time-out.
 func (c *Carrier) listen(ctx context.Context, conn *pgx.Conn, out *wake.Queue, deliver func(string)) ([]string, error) {
 	waiting, stop := context.WithTimeout(ctx, c.quiet)
 	defer stop()
