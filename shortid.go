@@ -22,6 +22,9 @@ var idTypes = map[string][]string{
 	"mandate":   {"mnd_"},
 }
 
+// HasShortIDs reports whether objects of a kind can be named by short ids.
+func HasShortIDs(kind string) bool { return len(idTypes[kind]) > 0 }
+
 // ShortID reads a short id of an object of a kind: the first digits of an id, at least
 // MinIDDigits and not all, with or without the type prefix. It returns them with the prefix. ok
 // is false for anything else, such as a full id or a name. Principals have names, so their short

@@ -11,7 +11,7 @@ export function skeleton() {
     .replace(/sha256(:|%3A)[0-9a-f]+/g, "DIGEST")
     .replace(/^[0-9a-f]{16}$/, "KEY")
     .replace(/snap=\d+/g, "snap=N")
-    .replace(/([?&](?:group|after|cursor|dead|failed|unknown|applied|from|to|type|by|q|open|seen|workflow|version)=)[^&]*/g, "$1N")
+    .replace(/([?&](?:group|after|cursor|dead|failed|unknown|applied|from|to|type|by|q|open|seen|since|until|workflow|version)=)[^&]*/g, "$1N")
     .replace(/thing-\d+/g, "REF").replace(/\bthing(%3A|\/)[^&]*/g, "REF").replace(/\bflow-\d+/g, "FLOW");
   const out = new Set();
   const walk = (el, path) => {

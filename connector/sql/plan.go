@@ -149,8 +149,12 @@ func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity 
 		v.Add("/target/entity_refs", "has more than %d keys", gatehouse.MaxEntityRefs)
 	}
 	for i, ref := range p.refs {
+		pointer := "/target/entity_ref"
+		if p.bulk {
+			pointer = fmt.Sprintf("/target/entity_refs/%d", i)
+		}
 		if strings.ContainsRune(ref, 0) {
-			v.Add(fmt.Sprintf("/target/entity_refs/%d", i), "contains a NUL character")
+			v.Add(pointer, "contains a NUL character")
 		}
 	}
 	switch {

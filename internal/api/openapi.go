@@ -251,8 +251,7 @@ func (rt *route) allCodes() []gatehouse.Code {
 	if rt.object != "" {
 		codes = append(codes, gatehouse.CodeNotFound)
 	}
-	if rt.object != "" && rt.object != ObjectWorkflow && rt.object != ObjectPolicy &&
-		rt.object != ObjectConnectorVersion {
+	if gatehouse.HasShortIDs(rt.object) {
 		codes = append(codes, gatehouse.CodeAmbiguousID)
 	}
 	if rt.token == tokenRequired {

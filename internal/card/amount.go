@@ -104,8 +104,8 @@ type sumOfFields struct {
 // addMoney adds the effect of one field in a number of records, in the field's
 // earlier and later currency. set makes it [Amount.Set].
 func addMoney(sums map[string]*sumOfFields, c Change, records int, set bool) {
-	before, wasNumber := c.number(c.Before)
-	after, isNumber := c.number(c.After)
+	before, wasNumber := c.numberBefore()
+	after, isNumber := c.numberAfter()
 	if !wasNumber && !isNumber {
 		return
 	}

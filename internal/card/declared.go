@@ -1,6 +1,7 @@
 package card
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -11,9 +12,7 @@ type declaredField struct {
 	gatehouse.AmountField
 	// unit is the path of the field with the currency, "" for none.
 	unit string
-	// digits is the number of decimal places of the minor unit; 0 for a value in the major unit.
-	digits int
-	// unusable is true if the currency is missing, or has no known minor unit.
+	// unusable is true if the field with the currency holds no code, or a needed minor unit is not known.
 	unusable bool
 }
 
@@ -54,7 +53,7 @@ func match(pattern, steps []string) (places []string, ok bool) {
 		switch {
 		case p == "*" && isIndex(steps[i]):
 			places = append(places, steps[i])
-		case p != steps[i]:
+		case p == "*" || p != steps[i]: // a * is no name
 			return nil, false
 		}
 	}
@@ -94,16 +93,17 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 		d.unusable = c.Currency == ""
 	}
 	if f.Minor {
-		var known bool
-		if d.digits, known = gatehouse.MinorDigits(c.Currency); !known {
+		_, known := gatehouse.MinorDigits(c.Currency)
+		_, knownBefore := gatehouse.MinorDigits(cmp.Or(c.CurrencyBefore, c.Currency))
+		if !known || !knownBefore {
 			c.CurrencyBefore, c.Currency, d.unusable = "", "", true
 		}
 	}
 	if c.Kind == Same && c.CurrencyChanged() {
 		c.Kind = Changed
 	}
-	before, wasNumber := c.number(c.Before)
-	after, isNumber := c.number(c.After)
+	before, wasNumber := c.numberBefore()
+	after, isNumber := c.numberAfter()
 	if c.Delta = nil; c.Kind == Changed && wasNumber && isNumber && c.CurrencyBefore == c.Currency {
 		c.Delta = &Delta{Amount: after.Sub(before), Currency: c.Currency}
 	}
@@ -134,28 +134,39 @@ func currencyCode(j gatehouse.JSON) string {
 	return text
 }
 
-// number returns a side of the change in the currency's major unit.
-func (c *Change) number(v Value) (gatehouse.Decimal, bool) {
+// numberBefore returns the value before in its currency's major unit.
+func (c *Change) numberBefore() (gatehouse.Decimal, bool) {
+	return c.number(c.Before, cmp.Or(c.CurrencyBefore, c.Currency))
+}
+
+// numberAfter returns the value after in its currency's major unit.
+func (c *Change) numberAfter() (gatehouse.Decimal, bool) { return c.number(c.After, c.Currency) }
+
+func (c *Change) number(v Value, currency string) (gatehouse.Decimal, bool) {
 	d, ok := v.Decimal()
-	if ok && c.declared != nil && c.declared.digits > 0 {
-		d = d.Shifted(c.declared.digits)
+	if ok && c.countsMinor() {
+		if digits, _ := gatehouse.MinorDigits(currency); digits > 0 {
+			d = d.Shifted(digits)
+		}
 	}
 	return d, ok
 }
 
-// Worth returns a side of the change in the currency's major unit, "98.00 EUR", where the
-// payload counts the minor unit; "" elsewhere.
-func (c *Change) Worth(v Value) string {
-	if c.declared == nil || !c.declared.Minor || c.declared.unusable {
+// countsMinor reports whether the payload counts a known minor unit.
+func (c *Change) countsMinor() bool {
+	return c.declared != nil && c.declared.Minor && !c.declared.unusable
+}
+
+// Worth returns a side of the change, with the currency of that side ("" for the later one), in the currency's
+// major unit, "98.00 EUR", where the payload counts the minor unit; "" elsewhere.
+func (c *Change) Worth(v Value, currency string) string {
+	if !c.countsMinor() {
 		return ""
 	}
-	d, ok := c.number(v)
+	currency = cmp.Or(currency, c.Currency)
+	d, ok := c.number(v, currency)
 	if !ok {
 		return ""
-	}
-	currency := c.Currency
-	if v == c.Before && c.CurrencyBefore != "" {
-		currency = c.CurrencyBefore
 	}
 	return withCurrency(d, currency)
 }

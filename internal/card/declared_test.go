@@ -45,6 +45,19 @@ func TestDeclaredAmounts(t *testing.T) {
 			declaring("update", `{"cents":9800,"unit":"EUR"}`, `{"cents":980000,"unit":"EUR"}`, cents),
 			"+9702.00 EUR", "Change cents of invoice 7 from 9800 (98.00 EUR) to 980000 (9800.00 EUR)", true,
 		},
+		"a minor unit of another currency": {
+			declaring("update", `{"cents":9800,"unit":"EUR"}`, `{"cents":9800,"unit":"USD"}`, cents),
+			"-98.00 EUR, +98.00 USD", "Change cents of invoice 7 from 9800 (98.00 EUR) to 9800 (98.00 USD)", true,
+		},
+		"a minor unit of a currency that has another one": {
+			declaring("update", `{"cents":9800,"unit":"EUR"}`, `{"cents":9800,"unit":"JPY"}`, cents),
+			"-98.00 EUR, +9800 JPY", "Change cents of invoice 7 from 9800 (98.00 EUR) to 9800 (9800 JPY)", true,
+		},
+		"a name in place of the elements": {
+			declaring("create", "", `{"lines":{"*":{"cur":"EUR","worth":"1"}}}`,
+				gatehouse.AmountField{Field: "/lines/*/worth", Currency: "/lines/*/cur"}),
+			"", "Create invoice 7 with lines in 2 parts", true,
+		},
 		"a minor unit without a fraction": {
 			declaring("create", "", `{"cents":9800,"unit":"JPY"}`, cents),
 			"+9800 JPY", "Create invoice 7 with cents 9800 (9800 JPY)", true,

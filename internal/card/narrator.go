@@ -396,7 +396,7 @@ func lines(t *Text) string {
 // amount is a value; with show, a number is followed by its currency.
 func (n *narrator) amount(c Change, v Value, currency string, show bool) string {
 	s := inline(v, n.longest)
-	if worth := c.Worth(v); worth != "" {
+	if worth := c.Worth(v, currency); worth != "" {
 		return s + " (" + worth + ")"
 	}
 	if _, isNumber := v.Decimal(); isNumber && show && currency != "" {

@@ -12,7 +12,7 @@ func (c Change) Percent() string {
 	if c.Delta == nil {
 		return ""
 	}
-	before, ok := c.number(c.Before)
+	before, ok := c.numberBefore()
 	if !ok || before.Sign() == 0 || c.Delta.Amount.Sign() == 0 {
 		return ""
 	}

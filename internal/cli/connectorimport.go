@@ -282,16 +282,23 @@ func readBounded(name string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most+1))
 }
 
-// replaceFile writes a file completely, or not at all.
+// replaceFile writes a file completely, or not at all. A file that exists keeps its mode; a symbolic link stays.
 func replaceFile(name string, text []byte) error {
-	temp, err := os.CreateTemp(filepath.Dir(name), ".import-*")
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(name); err == nil {
+		mode = info.Mode().Perm()
+		if name, err = filepath.EvalSymlinks(name); err != nil {
+			return err
+		}
+	}
+	temp, err := os.CreateTemp(filepath.Dir(name), ".gatehouse-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(temp.Name())
 	_, err = temp.Write(text)
 	if err == nil {
-		err = temp.Chmod(0o644)
+		err = temp.Chmod(mode)
 	}
 	err = errors.Join(err, temp.Sync(), temp.Close())
 	if err != nil {

@@ -23,7 +23,7 @@ type dlqFilter struct {
 	Code      string               `placeholder:"CODE" help:"Only those that ended with this code."`
 	Status    gatehouse.PushStatus `enum:",failed,unknown" default:"" placeholder:"STATUS" help:"Only those with this status: failed or unknown."`
 	Group     string               `placeholder:"KEY" help:"Only those of this group; see list --by error."`
-	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	Since     string               `placeholder:"WHEN" help:"Only those that ended since then: a time such as 2026-01-02T15:04:05Z, or 2h for the last two hours."`
 }
 
 // none returns the text for an empty answer.
@@ -117,8 +117,11 @@ func (c *dlqListCmd) Run(g *globals, api service) error {
 
 // groups lists the groups of dead letters, the largest first.
 func (c *dlqListCmd) groups(g *globals, api service, filter gatehouse.DeadLetterFilter) error {
-	if filter.Group != "" {
+	switch {
+	case filter.Group != "":
 		return term.Usagef("give --by or --group, not both")
+	case c.All || c.Cursor != "" || c.Limit != pageSize:
+		return term.Usagef("--by error lists all groups: leave out --all, --limit and --cursor")
 	}
 	x, err := api.GroupDeadLetters(g.Ctx, filter)
 	if err != nil {
@@ -196,7 +199,8 @@ detect repeated calls.
 
 Dead letters that are named by their ids are replayed at once; with --all or a
 filter, the command only shows what would happen unless --yes is given. Exits 1
-when a named dead letter was skipped, unless it was already applied.
+when one was skipped, unless the change was already applied, or resolve_first is
+the reason and the dead letter was not named.
 
 Examples:
 

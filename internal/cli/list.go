@@ -9,9 +9,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
+// pageSize is how many entries of a list are printed without --limit.
+const pageSize = 50
+
 // paging says how much of a list is printed.
 type paging struct {
-	Limit  int    `default:"50" help:"Maximum number to print."`
+	Limit  int    `default:"${page_size}" help:"Maximum number to print."`
 	All    bool   `help:"Print all, whatever the limit."`
 	Cursor string `placeholder:"CURSOR" help:"Continue where a page ended."`
 }

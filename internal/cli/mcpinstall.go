@@ -97,16 +97,16 @@ func declare(name string, source []byte, connector string) error {
 	if err := os.WriteFile(draft, edited, 0o600); err != nil {
 		return err
 	}
+	defer os.Remove(draft)
 	cfg, err := config.Load(draft)
 	if err == nil && cfg.Connectors[connector].Type != "mcp" {
 		err = errors.New("the edited file does not parse as expected")
 	}
 	if err != nil {
-		_ = os.Remove(draft)
 		return fmt.Errorf("%s cannot be edited (%w): add this line below connectors: %s", term.ShownPath(name), err,
 			entry)
 	}
-	return os.Rename(draft, name)
+	return replaceFile(name, edited)
 }
 
 // proxyLine is the command line of a proxy for the server.

@@ -289,8 +289,10 @@ func TestMCPAdd(t *testing.T) {
 		"there":  {"connectors: {\"mcp:notes\": {type: mcp}}\n", "connectors: {\"mcp:notes\": {type: mcp}}\n"},
 		"inline": {"connectors: {\"mcp:a\": {type: mcp}}\n", ""},
 	} {
-		file := t.TempDir() + "/gatehouse.yaml"
-		must(t, os.WriteFile(file, []byte(c.source), 0o600))
+		dir := t.TempDir()
+		file, real := dir+"/gatehouse.yaml", dir+"/real.yaml"
+		must(t, os.WriteFile(real, []byte(c.source), 0o600))
+		must(t, os.Symlink(real, file))
 		g, stdout, stderr := testGlobals(t)
 		code := run(*g, []string{"mcp", "add", "--config", file, "notes", "--", "server", "--dir", "/a b"})
 		got, err := os.ReadFile(file)
@@ -304,6 +306,11 @@ func TestMCPAdd(t *testing.T) {
 		const line = "mcp proxy --name notes -- server --dir '/a b'\n"
 		if code != 0 || string(got) != c.want || !strings.HasSuffix(stdout.String(), line) {
 			t.Errorf("%s: exit code %d\n%s\n%s%s", name, code, got, stdout, stderr)
+		}
+		info, err := os.Stat(real)
+		must(t, err)
+		if link, err := os.Readlink(file); err != nil || link != real || info.Mode() != 0o600 {
+			t.Errorf("%s: the file has mode %v, its link leads to %q, %v", name, info.Mode(), link, err)
 		}
 	}
 }

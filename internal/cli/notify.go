@@ -114,7 +114,7 @@ func (*notifyChannelsCmd) Run(g *globals, api service) error {
 // notifyRetryCmd sends messages again.
 type notifyRetryCmd struct {
 	ID       string `arg:"" optional:"" help:"The message's id."`
-	AllSince string `placeholder:"WHEN" help:"All that failed since then, instead of one: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	AllSince string `placeholder:"WHEN" help:"All that failed since then, instead of one: a time such as 2026-01-02T15:04:05Z, or 2h for the last two hours."`
 	Channel  string `placeholder:"NAME" help:"Only those of this channel, with --all-since."`
 	paging   `embed:""`
 	Yes      bool `help:"Send what --all-since selects. Without it nothing changes."`
@@ -134,7 +134,7 @@ Examples:
 `
 }
 
-// Run queues one message, or all selected failed messages.
+// Run queues one message, or lists the selected failed messages, and with --yes queues them.
 func (c *notifyRetryCmd) Run(g *globals, api service) error {
 	switch {
 	case c.ID == "" && c.AllSince == "":

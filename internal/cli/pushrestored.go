@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"strconv"
+	"cmp"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -41,18 +41,24 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 	}
 	dry := !c.Mark
 	out := &gatehouse.MarkUnknownAnswer{DryRun: dry, Items: []gatehouse.MarkedPush{}}
+	var failed error
 	for more := true; more; {
 		answer, err := api.MarkUnknown(g.Ctx, gatehouse.MarkUnknownRequest{
 			Before: before, Tenant: c.Tenant, Connector: c.Connector, Class: c.Class, DryRun: &dry,
 		})
 		if err != nil {
-			return err
+			failed = err
+			break
 		}
 		out.Items, out.Marked, out.More = append(out.Items, answer.Items...), out.Marked+answer.Marked, answer.More
 		// Pushes that others settle meanwhile are no longer listed, so the loop ends.
 		more = answer.More && !dry
 	}
-	err = printOutcome(g, out, nil, func() error { return g.printMarked(out) })
+	if failed != nil && len(out.Items) == 0 {
+		return failed
+	}
+	// What was marked before a failure is printed, too.
+	err = cmp.Or(printOutcome(g, out, nil, func() error { return g.printMarked(out) }), failed)
 	if err == nil && out.Marked > 0 {
 		err = term.Exit(term.ExitUnknown)
 	}
@@ -100,9 +106,29 @@ Examples:
 `
 }
 
-// Run asks, page by page.
+// Run asks, and prints the results, also those from before a failure.
 func (c *pushAskCmd) Run(g *globals, api service) error {
 	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
+	failed := c.ask(g, api, out)
+	if failed != nil && len(out.Results) == 0 {
+		return failed
+	}
+	err := showList(g, out, nil, "No outcome is unknown.", func() *term.Table {
+		t := &term.Table{Header: []string{"PUSH", "OUTCOME", "DETAIL"}, Wide: 2}
+		for _, r := range out.Results {
+			t.Add(r.PushID, string(r.Outcome), r.Detail)
+		}
+		return t
+	})
+	err = cmp.Or(err, failed)
+	if err == nil && out.Settled < len(out.Results) {
+		err = term.Exit(term.ExitUnknown)
+	}
+	return err
+}
+
+// ask adds the results to out, page by page.
+func (c *pushAskCmd) ask(g *globals, api service, out *gatehouse.AskAnswer) error {
 	add := func(r gatehouse.AskRequest) (cursor string, err error) {
 		answer, err := api.AskTargets(g.Ctx, r)
 		if err != nil {
@@ -126,64 +152,5 @@ func (c *pushAskCmd) Run(g *globals, api service) error {
 		}
 		ids = ids[n:]
 	}
-	err := showList(g, out, nil, "No outcome is unknown.", func() *term.Table {
-		t := &term.Table{Header: []string{"PUSH", "OUTCOME", "DETAIL"}, Wide: 2}
-		for _, r := range out.Results {
-			t.Add(r.PushID, string(r.Outcome), r.Detail)
-		}
-		return t
-	})
-	if err == nil && out.Settled < len(out.Results) {
-		err = term.Exit(term.ExitUnknown)
-	}
-	return err
-}
-
-// archiveCmd shows what the archiver would move.
-type archiveCmd struct {
-	DryRun    bool               `required:"" name:"dry-run" help:"Only report; the server itself archives."`
-	Retention gatehouse.Duration `placeholder:"180d" help:"Use this retention instead of the configured one."`
-}
-
-func (*archiveCmd) Help() string {
-	return `
-Counts the actions of your tenant that ended before the retention and can be
-archived now. The server's archiver archives them in the background. Needs an
-administrator. Piped, each line is a name and a value.
-
-Examples:
-
-    gatehouse archive --dry-run
-    gatehouse archive --dry-run --retention 180d --json
-`
-}
-
-func (c *archiveCmd) Run(g *globals, api service) error {
-	p, err := api.PreviewArchive(g.Ctx, c.Retention.D())
-	return printOutcome(g, p, err, func() error {
-		t := &term.Table{Header: []string{"WHAT", "VALUE"}, Wide: 1}
-		t.Add("retention", p.Retention.String())
-		t.Add("ended before", g.At(p.EndedBefore))
-		t.Add("actions", strconv.Itoa(p.Actions))
-		t.Add("bytes", strconv.FormatInt(p.Bytes, 10))
-		if p.Oldest != nil && p.Newest != nil {
-			t.Add("oldest ended", g.At(*p.Oldest))
-			t.Add("newest ended", g.At(*p.Newest))
-		}
-		for _, n := range p.Tenants {
-			t.Add("of "+n.Tenant, strconv.Itoa(n.Actions))
-		}
-		if err := g.Print(t, ""); err != nil {
-			return err
-		}
-		switch least := gatehouse.Duration(gatehouse.MinRetention); {
-		case !p.Complete:
-			g.Say("The time ran out before the end of the store: there may be more.")
-		case p.Configured == nil:
-			g.Say("The server has no retention: it archives nothing. Set retention.finished, at least %s.", least)
-		case *p.Configured != p.Retention:
-			g.Say("The server's own retention is %s.", *p.Configured)
-		}
-		return nil
-	})
+	return nil
 }

@@ -107,7 +107,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 type runListCmd struct {
 	Status   gatehouse.RunStatus `enum:",queued,running,waiting_approval,waiting,failed_retryable,succeeded,failed_terminal,canceled" default:"" placeholder:"STATUS" help:"queued, running, waiting_approval, waiting, failed_retryable, succeeded, failed_terminal or canceled."`
 	Workflow string              `placeholder:"NAME" help:"Only runs of this workflow."`
-	Since    string              `placeholder:"WHEN" help:"Only runs created since then: 2h ago, or a time such as 2026-01-02T15:04:05Z."`
+	Since    string              `placeholder:"WHEN" help:"Only runs created since then: a time such as 2026-01-02T15:04:05Z, or 2h for the last two hours."`
 	Input    string              `placeholder:"FIELD=VALUE" help:"Only runs whose input has this member, such as customer=ACME; a page examines at most 5,000 runs."`
 	paging   `embed:""`
 }

@@ -70,6 +70,7 @@ func TestParseRefuses(t *testing.T) {
 		"missing file":       {"secrets: {a: \"file:nowhere\"}\n", ":1:14: "},
 		"bad duration":       {"dispatch: {hold: -3s}\n", "duration"},
 		"bad lease":          {"dispatch: {lease: 1ms}\n", "dispatch.lease"},
+		"no backoff":         {"dispatch: {backoff: [5s, 0s]}\n", "dispatch.backoff[1]"},
 		"no lease at all":    {"dispatch:\n  lease: 0s\n", "gatehouse.yaml:2:10: "},
 		"no run lease":       {"runs:\n  lease: 0s\n", "leave it out"},
 		"no model timeout": {"models:\n  m: {type: openai, base_url: \"https://example.com\", timeout: 0s}\n",

@@ -97,6 +97,11 @@ func (d *Dispatch) validate(path string) error {
 	case d.MaxConcurrency < 0:
 		return fmt.Errorf("%s: dispatch.max_concurrency: must be at least 1", path)
 	}
+	for i, wait := range d.Backoff {
+		if wait <= 0 || wait.D() > gatehouse.MaxExpiry {
+			return fmt.Errorf("%s: dispatch.backoff[%d]: must be more than 0s, and at most 365d", path, i)
+		}
+	}
 	for name, t := range d.Tenants {
 		switch {
 		case !gatehouse.ValidName(name):

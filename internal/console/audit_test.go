@@ -61,6 +61,7 @@ func TestAuditFilters(t *testing.T) {
 		"q=late":                         {"principal.created"},
 		"q=SKU-2&by=ana":                 nil,
 		"kind=runs":                      nil,
+		"q=-2":                           nil,
 		"kind=proposals&by=bot&q=SKU-17": nil,
 	} {
 		p := eve.get("/audit?" + query).want(http.StatusOK)

@@ -899,7 +899,7 @@ func unit(c card.Change, side card.Value, currency string) templ.Component {
 			templ_7745c5c3_Var34 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if worth := c.Worth(side); worth != "" {
+		if worth := c.Worth(side, currency); worth != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "<span class=\"small\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

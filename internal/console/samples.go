@@ -8,8 +8,8 @@ const (
 
 	sampleChange = `gatehouse propose --type price_change --connector shop --operation update ` +
 		`--target item/SKU-0001 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"`
-	// sampleDemo plays the demonstration, on a server and in a folder of its own: nothing appears on
-	// this server. One of the actions becomes a dead letter, which is then replayed.
+	// sampleDemo plays the demonstration, on a server and in a folder of its own. One of its actions
+	// becomes a dead letter, which is then replayed.
 	sampleDemo = `gatehouse demo`
 )
 
@@ -28,7 +28,7 @@ func (v *view) sampleProposal() (text, command string) {
 func (v *view) sampleDead() (text, command string) {
 	text = "Everything that was sent has a known outcome, and no failure is open."
 	if v.c.cfg.Development {
-		return text + " The demonstration makes a dead letter:", sampleDemo
+		return text + " The demonstration makes a dead letter, on a server of its own:", sampleDemo
 	}
 	return text, ""
 }

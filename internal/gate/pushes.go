@@ -265,8 +265,10 @@ func advice(code string) string {
 		return "No connector of that name serves this tenant: restore it in the configuration, then retry."
 	case "retries_exhausted", "timeout", "unreachable":
 		return "The target did not answer: see that it is up, then retry."
+	case "poison":
+		return "The server stopped each time before it called the target: see the server's log, then retry."
 	case "resolved_failed":
 		return "An operator found that it had no effect: retry it, or propose it again."
 	}
-	return fmt.Sprintf("The target refused it (%s): fix the cause there, then retry it, or correct and resend it.", code)
+	return fmt.Sprintf("It failed with %s: fix the cause, then retry it, or correct and resend it.", code)
 }

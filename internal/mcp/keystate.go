@@ -168,7 +168,7 @@ func (k *keyState) carryOut(ctx context.Context, push *gatehouse.LeasedPush) {
 		p.Gate, p.done = k.gate, k.done
 		v := p.failure(push, "not_sent", "server_gone", errServerGone.Error())
 		if err := p.report(push, v); err != nil {
-			p.Log.Error("the outcome could not be reported: it will be unknown", "error", err)
+			p.Log.Error("the outcome could not be reported before the lease ended", "error", err)
 		}
 		return
 	}

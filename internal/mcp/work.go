@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -94,7 +95,8 @@ func (e *executed) settle(action string, set func(*execution)) {
 	}
 }
 
-// release forgets an execution, unless it has a result that no client has received.
+// release forgets an execution that this proxy has not begun, and one whose result a client has received. Other
+// executions stay: calls may wait for their results.
 func (e *executed) release(action string, received bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,7 +109,11 @@ func (e *executed) release(action string, received bool) {
 		if !received {
 			return
 		}
+		e.order = slices.DeleteFunc(e.order, func(id string) bool { return id == action })
 	default:
+		if x.begun.Load() {
+			return
+		}
 	}
 	delete(e.byAction, action)
 }
@@ -235,7 +241,7 @@ func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	close(reported)
 	keeper.Wait()
 	if err != nil {
-		log.Error("the outcome could not be reported: it will be unknown", "error", err)
+		log.Error("the outcome could not be reported before the lease ended", "error", err)
 		p.done.settle(push.ActionID, func(*execution) {})
 		return
 	}

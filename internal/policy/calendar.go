@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	_ "time/tzdata" // zones are the same on a machine that has none installed
+	_ "time/tzdata" // for a machine that has no zones installed
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
@@ -66,8 +66,17 @@ func (c *calendar) functions() []cel.EnvOption {
 	return options
 }
 
-// check loads the zones that an expression names, and refuses calls that would load
-// a zone from the machine while a proposal is judged.
+// celTimeFunction returns the name of the function of a time that an expression calls, if CEL itself has the
+// function (getHours and the like): such a function would load a zone while a proposal is judged.
+func celTimeFunction(e ast.Expr) (name string, ok bool) {
+	if e.Kind() != ast.CallKind {
+		return "", false
+	}
+	call := e.AsCall()
+	return call.FunctionName(), strings.HasPrefix(call.FunctionName(), "get") && call.IsMemberFunction()
+}
+
+// check loads the zones that an expression names, and refuses CEL's own functions of a time.
 func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	if isFact(e, "proposed_at") {
 		c.read = true
@@ -75,11 +84,11 @@ func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args 
 	if e.Kind() != ast.CallKind {
 		return
 	}
-	call := e.AsCall()
-	if name := call.FunctionName(); strings.HasPrefix(name, "get") && call.IsMemberFunction() {
+	if name, ok := celTimeFunction(e); ok {
 		fail(e, "%s is not supported; write weekday, hour, date, holiday or workday, with a zone", name)
 		return
 	}
+	call := e.AsCall()
 	if _, known := calendarFunctions[call.FunctionName()]; !known || !call.IsMemberFunction() || len(call.Args()) != 1 {
 		return
 	}

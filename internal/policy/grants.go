@@ -97,7 +97,7 @@ func (p *Policy) CheckGrantCondition(source string) error {
 }
 
 func (p *Policy) grantCondition(source string, check expr.Check) (*GrantCondition, error) {
-	e, errs := p.conditions.Compile(source, wantCondition, check)
+	e, errs := p.conditions.Compile(source, wantCondition, withoutTimes(check))
 	if len(errs) > 0 {
 		details := make([]string, len(errs))
 		for i, err := range errs {
@@ -106,6 +106,20 @@ func (p *Policy) grantCondition(source string, check expr.Check) (*GrantConditio
 		return nil, gatehouse.Violations{{Pointer: "/when", Detail: strings.Join(details, "; ")}}.Err()
 	}
 	return &GrantCondition{p, e}, nil
+}
+
+// withoutTimes adds to a check, which may be nil, that a condition calls no function of a time.
+func withoutTimes(check expr.Check) expr.Check {
+	return func(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
+		ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {
+			if name, ok := celTimeFunction(e); ok {
+				fail(e, "%s is not supported in a condition of an approval in advance", name)
+			}
+		}))
+		if check != nil {
+			check(root, fail)
+		}
+	}
 }
 
 // Holds reports whether the condition holds for a proposal that was judged at a level.

@@ -76,7 +76,8 @@ func TestGrantCondition(t *testing.T) {
 			t.Errorf("%q: %v", source, got)
 		}
 	}
-	for _, source := range []string{"", "1 +", "workday(proposed_at, 'UTC')", "unknown == 1"} {
+	for _, source := range []string{"", "1 +", "workday(proposed_at, 'UTC')", "unknown == 1",
+		"proposed_at.getHours('Europe/Berlin') < 17", "risk == 3 && proposed_at.getFullYear() > 2000"} {
 		if _, err := p.GrantCondition(source); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 			t.Errorf("%q is accepted: %v", source, err)
 		}

@@ -117,8 +117,8 @@ func (e *expectation) differences(v gatehouse.Verdict) []string {
 	return out
 }
 
-// test reads a test. Only the action's type is required; the defaults describe an
-// agent's update of one item.
+// test reads a test. Of the action only the type is required; the defaults describe
+// an agent's update of one item.
 func (p *parser) test(n *yaml.Node) {
 	f := p.Mapping(n, "a test", "name", "action", "at", "reversal", "proposer", "tenant", "floor", "amounts", "expect")
 	if f.Node == nil {
@@ -222,6 +222,7 @@ func (p *parser) proposal(n *yaml.Node) *gatehouse.Proposal {
 }
 
 func (p *parser) proposer(n *yaml.Node, who *gatehouse.Principal) {
+	before := len(p.Problems)
 	f := p.Mapping(n, "a proposer", "id", "name", "kind", "roles", "sponsor")
 	if v := f.Values["id"]; v != nil {
 		who.ID = p.Text(v, "id")
@@ -239,7 +240,6 @@ func (p *parser) proposer(n *yaml.Node, who *gatehouse.Principal) {
 		}
 	}
 	who.Sponsor = p.Text(f.Values["sponsor"], "sponsor")
-	before := len(p.Problems)
 	if err := who.Validate(); err != nil && before == len(p.Problems) && f.Node != nil {
 		p.Fail(n, "proposer: %v", err)
 	}

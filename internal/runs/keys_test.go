@@ -3,9 +3,11 @@ package runs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -213,4 +215,46 @@ steps:
 	if !strings.Contains(run.Failure.Detail, "duplicate_key") {
 		t.Errorf("%s", describe(run))
 	}
+}
+
+// TestWorkerProposesUnderAnotherKey: a worker whose proposal fails its step, because the key belongs to another change,
+// gets that error, and not the action of the key.
+func TestWorkerProposesUnderAnotherKey(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		other := w.proposeKeyed("fix-1", `{"price":"4"}`)
+		w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix, idempotency_key: fix-1}\n")
+		run := w.start("outside", `{}`)
+		got, err := w.runs.LeaseSteps(w.as("bot"),
+			gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
+		w.must(err)
+		a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID,
+			gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
+				ActionType: "price_change", Connector: "shop", Operation: "update",
+				Target: gatehouse.Target{EntityType: "item", EntityRef: "X"}, ProposedChange: `{"price":"3"}`,
+			}})
+		if gatehouse.CodeOf(err) != gatehouse.CodeDuplicateKey || !strings.Contains(fmt.Sprint(err), other.ID) {
+			t.Errorf("the worker gets %v, %v", a, err)
+		}
+		w.status(run.ID, gatehouse.RunFailed)
+	})
+}
+
+// TestSharedActionIsListedOnce: two steps of a run that wait for the same action list it once.
+func TestSharedActionIsListedOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("twice", strings.Replace(keyed, "keyed", "twice", 1)+`  - id: again
+    uses: connector.shop.update
+    needs: []
+    action_type: price_change
+    risk: med
+    idempotency_key: "${{ input.key }}"
+    with: {target: {entity_type: item, entity_ref: X}, change: {price: "2"}}
+`)
+		run := w.status(w.start("twice", `{"key":"k"}`).ID, gatehouse.RunWaitingApproval)
+		detail, err := w.runs.RunDetail(w.as("admin"), run.ID)
+		w.must(err)
+		if len(detail.Actions) != 1 {
+			t.Errorf("%d actions are listed, want 1", len(detail.Actions))
+		}
+	})
 }

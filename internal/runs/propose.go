@@ -191,7 +191,7 @@ func (r *Runs) proposeIn(
 		}
 	}
 	if known != nil {
-		return known, m.adopt(s, known, d)
+		return m.adopt(s, known, d)
 	}
 
 	earlier, err := m.proposedBefore(w, d.Action())
@@ -276,12 +276,12 @@ func (m *runTx) await(s *gatehouse.Step, a *gatehouse.Action) error {
 }
 
 // adopt adopts an action that was already proposed under the step's key: the step waits for the
-// action, or takes its result.
-func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft) error {
+// action, or takes its result. adopt returns no action if the step fails instead.
+func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft) (*gatehouse.Action, error) {
 	wanted := d.Action()
 	last, err := latestRevision(m.tx, known)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	others := known.ProposerID != wanted.ProposerID
 	// An approval step adopts only an approval that its own workflow requested: only then are
@@ -299,11 +299,11 @@ func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft)
 	}
 	if why != "" {
 		s.IdempotencyKey = ""
-		return m.failed(s, m.actor, gatehouse.StepFailure{
+		return nil, m.failed(s, m.actor, gatehouse.StepFailure{
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the action " + known.ID + " has this idempotency key, but " + why,
 		})
 	}
-	return m.await(s, known)
+	return known, m.await(s, known)
 }
 
 func sameChange(a, b *gatehouse.Action) bool {

@@ -115,10 +115,12 @@ func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.R
 	if out.Signals, err = tx.ListSignals(run.ID); err != nil {
 		return nil, err
 	}
+	listed := make(map[string]bool)
 	for _, s := range run.Steps {
-		if s.ActionID == "" {
+		if s.ActionID == "" || listed[s.ActionID] { // steps with the same idempotency key share an action
 			continue
 		}
+		listed[s.ActionID] = true
 		a, err := tx.FindAction(s.ActionID)
 		if err != nil {
 			return nil, err

@@ -68,7 +68,10 @@ func (r *Runs) CancelRun(ctx context.Context, id, reason string) (*gatehouse.Run
 		last = m
 		switch {
 		case m.run.Status == gatehouse.RunCanceled, m.run.Stop == gatehouse.RunCanceled:
-		case m.run.Status.Final(), m.run.Stop != "":
+		case m.run.Stop != "" && !m.run.Status.Final():
+			return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is stopping, because it has failed").
+				With("current_status", m.run.Status)
+		case m.run.Status.Final():
 			return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is %s", m.run.Status).
 				With("current_status", m.run.Status)
 		default:

@@ -67,14 +67,18 @@ func (r *Runs) leaseOutside(
 			break
 		}
 		steps, err := r.claimFor(ctx, tenant, tool, owner, left, q.Lease.D())
+		if err != nil && len(out) > 0 {
+			r.Log.ErrorContext(ctx, "no step of a tool was leased", "tool", tool, "error", err)
+			return out, nil // the steps of the other tools are leased
+		}
 		if err != nil {
-			return out, err
+			return nil, err
 		}
 		for i, s := range steps {
 			leased, err := r.prepareLeased(ctx, s, owner)
 			if ctx.Err() != nil {
-				r.release(ctx, steps[i:], owner)
-				return out, nil //nolint:nilerr // the client has disconnected
+				r.release(ctx, append(stepsOf(out), steps[i:]...), owner)
+				return nil, nil //nolint:nilerr // the client has disconnected
 			}
 			if err != nil {
 				// The step stays leased, and returns when the lease expires.
@@ -87,6 +91,13 @@ func (r *Runs) leaseOutside(
 		}
 	}
 	return out, nil
+}
+
+func stepsOf(leased []gatehouse.LeasedStep) (steps []*gatehouse.Step) {
+	for _, l := range leased {
+		steps = append(steps, l.Step)
+	}
+	return steps
 }
 
 // claimFor claims up to n ready steps of a tool in a tenant, round-robin over its
@@ -319,7 +330,7 @@ func (m *runTx) within(s *gatehouse.Step, until time.Time) time.Time {
 	return until
 }
 
-// renewLease renews a lease.
+// renewLease renews a lease, at most to the end of the attempt's timeout.
 func (r *Runs) renewLease(
 	ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration,
 ) (out *gatehouse.LeaseState, err error) {
@@ -404,5 +415,19 @@ func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepPropo
 	if err != nil || a != nil {
 		return a, err
 	}
-	return nil, gatehouse.E(gatehouse.CodeTooLate, "the run is stopping")
+	return nil, r.withoutAction(ctx, c, id)
+}
+
+// withoutAction explains why a step closed without the action that its worker proposed.
+func (r *Runs) withoutAction(ctx context.Context, c *gatehouse.Caller, id string) error {
+	s, err := r.stepFor(ctx, c, id)
+	switch {
+	case err != nil:
+		return err
+	case s.Failure == nil:
+		return gatehouse.E(gatehouse.CodeTooLate, "the run is stopping")
+	case s.Failure.Code == string(gatehouse.CodeDuplicateKey):
+		return gatehouse.E(gatehouse.CodeDuplicateKey, "the step has failed: %s", s.Failure.Detail)
+	}
+	return gatehouse.E(gatehouse.CodeTooLate, "the step has failed with %s: %s", s.Failure.Code, s.Failure.Detail)
 }

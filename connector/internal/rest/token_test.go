@@ -96,3 +96,26 @@ func TestTokenOutlivesItsEndpoint(t *testing.T) {
 		want(t, token, "2")
 	})
 }
+
+// TestUseToken: a refusal is worth another attempt if the token had been used before; an account whose new token is
+// refused has lost its access.
+func TestUseToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var e endpoint
+		var a API
+		a.UseToken(e.token())
+		for _, want := range []struct {
+			uses  int
+			again bool
+		}{{2, true}, {1, false}} {
+			var credential string
+			for range want.uses {
+				credential, _ = a.Credential(t.Context())
+			}
+			if again := a.Refused(credential); again != want.again {
+				t.Errorf("%s was refused after %d uses: another attempt %t", credential, want.uses, again)
+			}
+		}
+	})
+}

@@ -280,4 +280,4 @@ func (d *Handler) reach(point string) {
 }
 
 // foreign reports whether a request is invalid, so that repeating it is of no use.
-func foreign(err error) bool { return errors.Is(err, errValue) }
+func foreign(err error) bool { return errors.Is(err, errValue) || errors.Is(err, errIdentity) }

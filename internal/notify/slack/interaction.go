@@ -59,6 +59,8 @@ var (
 // person is the acting Slack user, in the form of an external identity.
 type person struct{ issuer, user string }
 
+var errIdentity = errors.New("slack: the id of the user or of the workspace has an unknown form")
+
 // identify returns a user as a person. The issuer is the user's enterprise, or else the workspace. A
 // user whose home is neither of them is a guest; the issuer is then the home that Slack names.
 func identify(enterprise, team, home, user string) (person, error) {
@@ -70,7 +72,7 @@ func identify(enterprise, team, home, user string) (person, error) {
 		owner = home
 	}
 	if !teamForm.MatchString(owner) || !userForm.MatchString(user) {
-		return person{}, errors.New("slack: the id of the user or of the workspace has an unknown form")
+		return person{}, errIdentity
 	}
 	return person{gatehouse.SlackIssuer + owner, user}, nil
 }
