@@ -26,8 +26,13 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// prefix is the path of the API below the base URL.
-const prefix = "/api/v1"
+const (
+	// prefix is the path of the API below the base URL.
+	prefix = "/api/v1"
+	// slowest is the longest time that the server takes for an answer: that of a check of the store. It
+	// is longer than [gatehouse.MaxWait].
+	slowest = 90 * time.Second
+)
 
 // Client is safe for concurrent use.
 type Client struct {
@@ -53,8 +58,8 @@ type Option func(*Client)
 // WithEditToken sends the person's second secret, which a decision requires.
 func WithEditToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// WithHTTPClient replaces the HTTP client. Its time limit must be longer than a long poll, and it
-// should not follow redirects.
+// WithHTTPClient replaces the HTTP client. Its time limit must be longer than a long poll, for a
+// check of the store longer than 90 s, and it should not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // WithChannel names the surface on which people decide. The server cannot verify it, and records
@@ -94,7 +99,7 @@ func defaultHTTP() *http.Client {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
-			ResponseHeaderTimeout: gatehouse.MaxWait + 30*time.Second,
+			ResponseHeaderTimeout: slowest + 30*time.Second,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

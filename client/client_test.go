@@ -334,6 +334,9 @@ func TestStrangeAnswers(t *testing.T) {
 			if err == nil || gatehouse.CodeOf(err) != tt.code {
 				t.Errorf("%v, want %s", err, tt.code)
 			}
+			if b, err := c.ReceiveBounce(t.Context(), "", []byte("x")); err == nil || b != nil {
+				t.Errorf("a bounce: %+v, %v", b, err)
+			}
 		})
 	}
 }

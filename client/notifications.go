@@ -59,9 +59,7 @@ func (c *Client) ReceiveBounce(ctx context.Context, recipient string, mail []byt
 	if recipient != "" {
 		query.Set("recipient", recipient)
 	}
-	out := new(gatehouse.Bounce)
-	_, err := c.do(ctx, request{
-		method: http.MethodPost, path: "/hooks/mail/bounces", query: query, mail: mail, out: out, again: true,
+	return read[gatehouse.Bounce](ctx, c, request{
+		method: http.MethodPost, path: "/hooks/mail/bounces", query: query, mail: mail, again: true,
 	})
-	return out, err
 }

@@ -66,7 +66,8 @@ type Operation struct {
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 }
 
-const repositoryName = `[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9_][A-Za-z0-9._-]*`
+// repositoryName excludes the names "." and "..", which would lead to another path.
+const repositoryName = `[A-Za-z0-9][A-Za-z0-9-]*/\.?[A-Za-z0-9_][A-Za-z0-9._-]*`
 
 var (
 	repositoryForm = regexp.MustCompile(`^` + repositoryName + `$`)
@@ -86,7 +87,7 @@ func (c *Config) validate() error {
 			return fmt.Errorf("repositories: %s is not owner/name", gatehouse.Quote(name))
 		}
 		owner, _, _ := strings.Cut(name, "/")
-		owners[owner] = true
+		owners[strings.ToLower(owner)] = true
 		for _, op := range slices.Sorted(maps.Keys(c.Repositories[name].Operations)) {
 			at := fmt.Sprintf("repositories.%s.operations.%s", name, op)
 			if _, ok := entities[op]; !ok {

@@ -41,10 +41,12 @@ type fake struct {
 	runs     []object
 	releases []object
 	tags     map[string]object
-	inputs   []string // of the workflow
-	serial   int
-	effects  int
-	log      []string
+	// tagObjects are what tag objects point to, by their hashes.
+	tagObjects map[string]object
+	inputs     []string // of the workflow
+	serial     int
+	effects    int
+	log        []string
 	// The app, if any, and its installation's tokens.
 	appKey *rsa.PublicKey
 	tokens map[string]time.Time
@@ -222,7 +224,9 @@ func (f *fake) route(r *http.Request, at string, args object) (int, any) {
 			return 200, object{"object": tag}
 		}
 	case strings.HasPrefix(at, "GET /git/tags/"):
-		return 200, object{"object": object{"type": "commit", "sha": commit}}
+		if next, ok := f.tagObjects[strings.TrimPrefix(at, "GET /git/tags/")]; ok {
+			return 200, object{"object": next}
+		}
 	}
 	return refuse(404, "Not Found")
 }

@@ -320,16 +320,28 @@ func TestRelease(t *testing.T) {
 	change := gatehouse.JSON(`{"target_commitish":"` + commit + `"}`)
 	for name, test := range map[string]struct {
 		tag  object
+		kind connector.Kind
 		code string
 	}{
-		"a tag of the commit":      {object{"type": "commit", "sha": commit}, ""},
-		"an annotated tag of it":   {object{"type": "tag", "sha": moved}, ""},
-		"a tag of another commit":  {object{"type": "commit", "sha": moved}, "target_changed"},
-		"a release of the tag yet": {nil, "target_changed"},
+		"a tag of the commit":     {object{"type": "commit", "sha": commit}, 0, ""},
+		"an annotated tag of it":  {object{"type": "tag", "sha": "annotated"}, 0, ""},
+		"a tag of a tag of it":    {object{"type": "tag", "sha": "outer"}, 0, ""},
+		"a tag of another commit": {object{"type": "commit", "sha": moved}, connector.Terminal, "target_changed"},
+		"a tag of a tag of another commit": {
+			object{"type": "tag", "sha": "other"}, connector.Terminal, "target_changed",
+		},
+		"a tag object that is gone": {object{"type": "tag", "sha": "gone"}, connector.NotSent, "check_failed"},
+		"a tag of itself":           {object{"type": "tag", "sha": "loop"}, connector.Terminal, "check_failed"},
+		"a release of the tag yet":  {nil, connector.Terminal, "target_changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFake(t)
+			f.tagObjects = map[string]object{
+				"annotated": {"type": "commit", "sha": commit}, "outer": {"type": "tag", "sha": "annotated"},
+				"moved": {"type": "commit", "sha": moved}, "other": {"type": "tag", "sha": "moved"},
+				"loop": {"type": "tag", "sha": "loop"},
+			}
 			if f.tags["v1.2.0"] = test.tag; test.tag == nil {
 				delete(f.tags, "v1.2.0")
 				f.releases = []object{{"id": 1, "tag_name": "v1.2.0", "body": "somebody's"}}
@@ -338,7 +350,7 @@ func TestRelease(t *testing.T) {
 			if test.code == "" && err != nil {
 				t.Error(err)
 			} else if test.code != "" {
-				wantFailure(t, err, connector.Terminal, test.code)
+				wantFailure(t, err, test.kind, test.code)
 			}
 		})
 	}
@@ -539,8 +551,11 @@ func TestValidate(t *testing.T) {
 			"/proposed_change/inputs/gatehouse_action",
 		},
 		"a branch to release": {call("release", `{"target_commitish":"main"}`), "/proposed_change/target_commitish"},
-		"a label of two":      {call("add_label", `{"label":"a","x":1}`), "/proposed_change"},
-		"no operation":        {call("force_push", `{}`), "/operation"},
+		"a way out by dots": {
+			with(comment, func(c *connector.Call) { c.Target.EntityRef = "acme/..#1" }), "/target/entity_ref",
+		},
+		"a label of two": {call("add_label", `{"label":"a","x":1}`), "/proposed_change"},
+		"no operation":   {call("force_push", `{}`), "/operation"},
 	} {
 		err := c.Validate(test.call)
 		var invalid *gatehouse.Error
@@ -550,6 +565,20 @@ func TestValidate(t *testing.T) {
 		}
 		if got != test.want || (err == nil) != (test.want == "") {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	// A message names what can be compared, if there is something.
+	for operation, want := range map[string]string{
+		"comment":  "cannot be compared; these can: title, body, state, locked, labels",
+		"dispatch": "cannot be compared",
+	} {
+		err := c.Validate(with(call(operation, `{"body":"x","ref":"main"}`),
+			func(c *connector.Call) { c.CurrentState = `{"milestone":1}` }))
+		var invalid *gatehouse.Error
+		if !errors.As(err, &invalid) || !slices.ContainsFunc(invalid.Violations, func(v gatehouse.Violation) bool {
+			return v.Detail == want
+		}) {
+			t.Errorf("%s: %v, want %q", operation, err, want)
 		}
 	}
 	if len(f.log) != 0 {
@@ -584,6 +613,14 @@ func TestConfig(t *testing.T) {
 	cfg.ActionInput = "x"
 	if newConnector(t, cfg).Fingerprint() == base {
 		t.Error("the input is not in the fingerprint")
+	}
+	cfg.Repositories = map[string]github.Repository{"Acme/.github": {}, "acme/shop": {}} // of one owner
+	cfg.Auth = github.Auth{App: &github.App{
+		ClientID: "1", InstallationID: 1, PrivateKey: connector.Secret{Secret: "OTHER"},
+	}}
+	if _, err := github.New(t.Context(), cfg, secrets); err == nil ||
+		!strings.Contains(err.Error(), "there is no secret") {
+		t.Errorf("two spellings of an owner: %v", err)
 	}
 	configure := func() github.Config { return config(f) }
 	connectortest.Refuses(t, github.New, configure, secrets, map[string]func(*github.Config){

@@ -186,7 +186,11 @@ func (c *Connector) Validate(call connector.Call) error {
 	known := states[entity]
 	for _, name := range connector.Fields(call.CurrentState) {
 		if !slices.Contains(known, name) {
-			v.Add("/current_state/"+name, "cannot be compared; these can: %s", strings.Join(known, ", "))
+			why := "cannot be compared"
+			if known != nil {
+				why += "; these can: " + strings.Join(known, ", ")
+			}
+			v.Add("/current_state/"+name, "%s", why)
 		}
 	}
 	if inputs, ok := call.ProposedChange.Get("inputs"); ok && c.input != "" {

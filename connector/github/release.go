@@ -10,6 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
+// maxTags limits the tag objects between a tag and its commit.
+const maxTags = 10
+
 // release publishes a release of a tag, of which there can be only one. An existing tag must point
 // to the approved commit; otherwise GitHub creates the tag.
 func (c *Connector) release(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
@@ -58,7 +61,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 }
 
 // tagged is the commit of the tag, if it exists. An annotated tag is an object that points to the
-// commit.
+// commit, or to another such object.
 func (c *Connector) tagged(
 	ctx context.Context, call connector.Call,
 ) (commit string, there bool, failed *connector.Error) {
@@ -67,18 +70,26 @@ func (c *Connector) tagged(
 	if failed != nil || !there {
 		return "", false, failed
 	}
-	object, _ := doc.Get("object")
-	kind, _ := rest.TextOf(object, "type")
-	sha, _ := rest.TextOf(object, "sha")
-	if kind != "tag" {
-		return sha, true, nil
+	for range maxTags {
+		object, _ := doc.Get("object")
+		kind, _ := rest.TextOf(object, "type")
+		sha, _ := rest.TextOf(object, "sha")
+		if kind != "tag" {
+			return sha, true, nil
+		}
+		doc, there, failed = c.get(ctx, path(call, "git", "tags", sha), nil)
+		switch {
+		case failed != nil:
+			return "", false, failed
+		case !there:
+			return "", false, &connector.Error{
+				Kind: connector.Transient, Code: "check_failed", Detail: "the tag's object " + sha + " cannot be found",
+			}
+		}
 	}
-	if doc, _, failed = c.get(ctx, path(call, "git", "tags", sha), nil); failed != nil {
-		return "", false, failed
+	return "", false, &connector.Error{
+		Kind: connector.Terminal, Code: "check_failed", Detail: "the tag leads over too many tags to a commit",
 	}
-	object, _ = doc.Get("object")
-	sha, _ = rest.TextOf(object, "sha")
-	return sha, true, nil
 }
 
 // released searches for an action's release.

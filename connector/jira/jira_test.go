@@ -190,6 +190,11 @@ func TestTransitions(t *testing.T) {
 	f.set("status", object{"id": "3", "name": "Done"})
 	_, err = c.Execute(t.Context(), call("transition", `{"status":"To Do"}`, `{"status":"Done"}`))
 	wantFailure(t, err, connector.Terminal, "no_such_transition") // two transitions lead there
+	f.set("status", object{"id": "9", "name": "Closed"})
+	_, err = c.Execute(t.Context(), call("transition", `{"status":"Done"}`, `{"status":"Closed"}`))
+	if e := connectortest.Failure(t, err); e.Detail != `there is no transition to the status "Done"` {
+		t.Errorf("no transition at all: %v", e)
+	}
 	if f.effects() != 0 {
 		t.Errorf("%d effects", f.effects())
 	}

@@ -316,7 +316,7 @@ func (c *Connector) remove(ctx context.Context, call connector.Call, p place) (c
 		return res, failed
 	}
 	res.ExternalID = call.Target.EntityRef
-	if change := manifest(call.Target.EntityType, was.doc); change != "" {
+	if change, _ := manifest(call.Target.EntityType, was.doc); change != "" {
 		res.Reversal = &gatehouse.Reversal{Operation: opCreate, Target: call.Target, ProposedChange: change}
 		res.Reversal.Target.Version = ""
 	}

@@ -25,7 +25,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/kubernetes"
 )
 
-const token = "token-of-the-gate"
+const (
+	token = "token-of-the-gate"
+	// page is the answer of a proxy, as the reason of a failure.
+	page = "<html>no such page</html>"
+)
 
 // cluster is an API server behind a recording proxy, which counts writes and drops answers. It has
 // a namespace for the test with the deployment web; Gatehouse has applied its replicas, and kubectl
@@ -173,7 +177,12 @@ func (c *cluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		pause()
 	}
 	if fail != nil {
-		if code, reason := fail(r); code != 0 {
+		switch code, reason := fail(r); {
+		case code != 0 && reason == page:
+			w.WriteHeader(code)
+			fmt.Fprint(w, page)
+			return
+		case code != 0:
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(code)
 			fmt.Fprintf(w, `{"kind":"Status","status":"Failure","reason":%q,"message":"no","code":%d}`, reason, code)

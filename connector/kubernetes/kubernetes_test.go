@@ -380,6 +380,7 @@ func TestOutcomes(t *testing.T) {
 		"down":                  {at("GET", false, 503, "ServiceUnavailable"), five, connector.NotSent, "http_503"},
 		"down at the dry run":   {at("PATCH", true, 500, "InternalError"), five, connector.NotSent, "http_500"},
 		"down at the write":     {at("PATCH", false, 504, "Timeout"), five, connector.Ambiguous, "http_504"},
+		"a proxy's 404":         {at("GET", false, 404, page), five, connector.Terminal, "http_404"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -393,6 +394,12 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%d effects", c.effects())
 			}
 		})
+	}
+	lost := newCluster(t) // the 404 of a proxy does not prove a deletion
+	at("GET", false, 404, page)(lost)
+	if got, _, err := lost.connector(nil).ReadBack(t.Context(), lost.call("delete", "{}", two)); err == nil ||
+		got != connector.Inconclusive {
+		t.Errorf("read back after a proxy's 404: %v, %v", got, err)
 	}
 	c := newCluster(t) // the server normalises a value
 	cpu := gatehouse.JSON(

@@ -40,7 +40,7 @@ func (c *Connector) read(
 	switch {
 	case failed != nil:
 		return o, "", failed
-	case a.Status == http.StatusNotFound:
+	case a.Status == http.StatusNotFound && isStatus(a.JSON()):
 		return o, outcome(a).Detail, nil
 	case a.Status != http.StatusOK:
 		return o, "", unread(a)
@@ -211,13 +211,13 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, rest.MadeBefore(id), nil
 }
 
-// manifest is the manifest that creates a deleted object again. It is "" if the new object would
-// differ, because another object owned the old one, a finalizer has cleaned up after it, or it
-// contained other objects or data; and if the object has nothing but its name.
-func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
+// manifest is the manifest that creates a deleted object again. It is "", with the reason, if the new
+// object would differ, because another object owned the old one, a finalizer has cleaned up after it,
+// or it contained other objects or data; and if the object has nothing but its name.
+func manifest(resource string, doc gatehouse.JSON) (change gatehouse.JSON, why string) {
 	meta := get(doc, "metadata")
 	if slices.Contains(holders, resource) || !isEmpty(get(meta, "ownerReferences")) || !isEmpty(get(meta, "finalizers")) {
-		return ""
+		return "", "another object owns it, it has a finalizer, or it holds other objects or data"
 	}
 	members, _ := doc.Fields()
 	members = slices.DeleteFunc(members, func(m gatehouse.Member) bool {
@@ -237,9 +237,9 @@ func manifest(resource string, doc gatehouse.JSON) gatehouse.JSON {
 		members = append(members, gatehouse.Member{Name: "metadata", Value: gatehouse.ObjectJSON(kept...)})
 	}
 	if len(members) == 0 {
-		return ""
+		return "", "it has nothing but its name, and a creation needs more"
 	}
-	return gatehouse.ObjectJSON(members...)
+	return gatehouse.ObjectJSON(members...), ""
 }
 
 // holders are the resources whose objects contain other objects, or data: deleting the object

@@ -15,8 +15,8 @@ func outcome(a *rest.Answer) *connector.Error {
 	e := a.Failure()
 	doc := a.JSON()
 	reason, message := rest.Text(doc, "reason"), rest.Text(doc, "message")
-	if rest.Text(doc, "kind") != "Status" {
-		return e // a proxy in between
+	if !isStatus(doc) {
+		return e
 	}
 	if message != "" {
 		e.Detail = "the server refuses: " + rest.Brief(gatehouse.StringJSON(message))
@@ -43,6 +43,9 @@ func outcome(a *rest.Answer) *connector.Error {
 	}
 	return e
 }
+
+// isStatus reports whether an unsuccessful answer is the API server's, and not that of a proxy in between.
+func isStatus(doc gatehouse.JSON) bool { return rest.Text(doc, "kind") == "Status" }
 
 // conflicts are the managers that own fields of an apply, as the server names them.
 func conflicts(doc gatehouse.JSON) []string {

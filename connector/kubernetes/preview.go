@@ -95,13 +95,12 @@ func byName(j gatehouse.JSON) gatehouse.JSON {
 }
 
 func undoable(call connector.Call, was object) *gatehouse.PreviewUndo {
-	switch {
-	case call.Operation == opRestart:
+	switch call.Operation {
+	case opRestart:
 		return &gatehouse.PreviewUndo{Why: "the pods are replaced"}
-	case call.Operation == opDelete && manifest(call.Target.EntityType, was.doc) == "":
-		return &gatehouse.PreviewUndo{
-			Why: "another object owns it, it has a finalizer, or it holds other objects or data",
-		}
+	case opDelete:
+		_, why := manifest(call.Target.EntityType, was.doc)
+		return &gatehouse.PreviewUndo{Possible: why == "", Why: why}
 	}
 	return &gatehouse.PreviewUndo{Possible: true}
 }

@@ -48,6 +48,31 @@ func TestPreview(t *testing.T) {
 	}
 }
 
+// TestPreviewOfFinalDelete: an object that cannot be created again, and why.
+func TestPreviewOfFinalDelete(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	bare := c.do("POST", "/api/v1/namespaces/"+c.namespace+"/configmaps", "kubectl", `{"metadata":{"name":"bare"}}`)
+	space := c.do("GET", "/api/v1/namespaces/"+c.namespace, "", "")
+	for _, test := range []struct {
+		of, ref, why string
+		doc          gatehouse.JSON
+	}{
+		{"configmaps", c.namespace + "/bare", "it has nothing but its name", bare},
+		{"namespaces", c.namespace, "another object owns it, it has a finalizer, or it holds other objects", space},
+	} {
+		call := c.call("delete", `{}`, "")
+		meta, _ := test.doc.Get("metadata")
+		version, _ := meta.Get("resourceVersion")
+		call.Target = gatehouse.Target{EntityType: test.of, EntityRef: test.ref}
+		call.Target.Version, _ = version.Text()
+		got, err := c.connector(nil).Preview(t.Context(), call)
+		if err != nil || got.Undo == nil || got.Undo.Possible || !strings.HasPrefix(got.Undo.Why, test.why) {
+			t.Errorf("%s: %+v, %+v, %+v, %v", test.of, got, got.Undo, got.Failure, err)
+		}
+	}
+}
+
 // TestPreviewRefused: what the server would refuse is a failure in its words.
 func TestPreviewRefused(t *testing.T) {
 	t.Parallel()

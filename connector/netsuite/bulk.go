@@ -146,10 +146,7 @@ func (c *Connector) pages(
 			return p, failure
 		}
 		if x.answer.Status < 200 || x.answer.Status > 299 {
-			if failure = x.refusal(true); x.answer.Status == http.StatusBadRequest && failure.Kind == connector.Terminal {
-				failure.Kind = connector.Ambiguous // an error of one line says nothing of the lines before it
-			}
-			return p, failure
+			return p, x.thrown() // an error of one line says nothing of the lines before it
 		}
 		answered, _ := x.doc.Get("lines")
 		lines, err := answered.Elements()

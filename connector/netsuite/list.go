@@ -9,13 +9,17 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	names := []string{opCreate, opUpdate}
-	if c.cfg.bulk() {
-		names = append(names, opBulkUpdate)
+	entities := make(map[string][]string)
+	for name, e := range c.entities {
+		for op := range e.schemas {
+			if op != opBulkUpdate || c.cfg.bulk() {
+				entities[op] = append(entities[op], name)
+			}
+		}
 	}
 	return connector.ListOf(
 		c,
-		names,
-		func(string) []string { return slices.Collect(maps.Keys(c.entities)) },
+		slices.Collect(maps.Keys(entities)),
+		func(op string) []string { return entities[op] },
 	)
 }

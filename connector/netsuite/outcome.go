@@ -16,7 +16,8 @@ type meaning struct {
 	code string
 }
 
-// meanings are the codes that prove that nothing was saved.
+// meanings are the codes of errors with which NetSuite saves nothing. Thrown by a script, they say
+// nothing of what the script saved before.
 var meanings = map[string]meaning{
 	// The account's request limit is reached (RESTlets, record service).
 	"SSS_REQUEST_LIMIT_EXCEEDED": {connector.Transient, "rate_limited"},
@@ -56,6 +57,15 @@ func errorCode(doc gatehouse.JSON) string {
 	code, _ := elements[0].Get("o:errorCode")
 	s, _ := code.Text()
 	return s
+}
+
+// thrown classifies an unsuccessful answer of a script that may have saved something before its error.
+func (x *exchange) thrown() *connector.Error {
+	e := x.refusal(true)
+	if x.answer.Status == http.StatusBadRequest && e.Kind == connector.Terminal {
+		e.Kind = connector.Ambiguous
+	}
+	return e
 }
 
 // refusal classifies an unsuccessful answer. ofScript says that a script answered: it may have

@@ -45,8 +45,12 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	case s == http.StatusOK:
 		return accepted, nil
 	case c.reader() == readsNothing && s >= 400 && s < 500 && s != http.StatusTooManyRequests:
-		// Updates by a RESTlet need no right to use the record service.
-		return accepted + ", whose role may not use the record service", nil
+		// Changes by a RESTlet need no right to use the record service.
+		limit := ", whose role may not use the record service"
+		if c.cfg.via(opCreate) == viaREST {
+			limit += ", which create needs"
+		}
+		return accepted + limit, nil
 	}
 	return "", errors.New(x.refusal(false).Detail)
 }

@@ -49,7 +49,11 @@ func TestProbe(t *testing.T) {
 		}, secrets, "", "404", ""},
 		"a RESTlet of theirs": {(*account).draft, nil, secrets, accepted, "", "metadata-catalog/customer"},
 		"a RESTlet of theirs alone": {(*account).draft, func(a *account, _ *netsuite.Config) { a.roleless = true },
-			secrets, accepted + ", whose role may not use the record service", "", ""},
+			secrets, accepted + ", whose role may not use the record service, which create needs", "", ""},
+		"a RESTlet of theirs for all": {(*account).draft, func(a *account, c *netsuite.Config) {
+			a.roleless = true
+			c.Operations = map[string]netsuite.Operation{"create": {Via: "restlet"}}
+		}, secrets, accepted + ", whose role may not use the record service", "", ""},
 		"a RESTlet of theirs, revoked": {(*account).draft, nil, revoked, "", "the login is refused", ""},
 		"ours": {func(a *account) netsuite.Config {
 			a.deploy()

@@ -24,7 +24,10 @@ func (c *Connector) callRESTlet(
 	}
 	res.ResponseMetadata = x.answer.Metadata(x.doc)
 	if x.answer.Status < 200 || x.answer.Status > 299 {
-		return res, nil, x.refusal(true)
+		if c.cfg.RESTlet.Protocol == protocolOurs { // it reports an error after a save in a document
+			return res, nil, x.refusal(true)
+		}
+		return res, nil, x.thrown()
 	}
 	if failure = c.judge(x); failure != nil {
 		return res, nil, failure
@@ -48,10 +51,9 @@ func (c *Connector) judge(x *exchange) *connector.Error {
 		return ofOurs(x.doc, e)
 	}
 	if why, ok := x.doc.Get("error"); ok && why != "null" && why != `""` && why != "false" {
+		e.Code = "script_error"
 		if m, known := meanings[errorCode(x.doc)]; known {
-			e.Kind, e.Code = m.kind, m.code
-		} else {
-			e.Code = "script_error"
+			e.Code = m.code // ambiguous all the same: the script may have saved something before
 		}
 		e.Detail = "the RESTlet answered with an error"
 		return e

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -258,6 +259,11 @@ func TestVendorCost(t *testing.T) {
 	call.IdempotencyKey = "act_3:1"
 	if _, err := c.Execute(t.Context(), call); kindOf(t, err).Code != "target_changed" {
 		t.Errorf("a vendor that does not sell the item: %v", err)
+	}
+	for _, l := range c.List() { // a line is updated, and not created
+		if slices.Contains(l.EntityTypes, "vendor_cost") != (l.Name != "create") || len(l.EntityTypes) == 0 {
+			t.Errorf("%s is listed for %q", l.Name, l.EntityTypes)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package sqlconn
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -51,12 +52,24 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	return connector.State{Expected: gatehouse.ObjectJSON(expected...), Actual: gatehouse.ObjectJSON(actual...)}, nil
 }
 
-// Conditional is true for an update or delete, which compares the version and the pre-image, if it
-// names them, while writing, and for an insert that names its key, which requires the row to be
-// absent.
+// Conditional is true for an update or delete of one row, which compares the version or the pre-image
+// while writing, for one of several rows that names a pre-image of each, and for an insert that names
+// its key, which requires the row to be absent.
 func (c *Connector) Conditional(call connector.Call) bool {
-	makesKey := call.Operation == opInsert && c.cfg.Entities[call.Target.EntityType].KeyFrom == keyFromDatabase
-	return call.Operation != opUpdateWhere && !makesKey
+	op, many, _ := splitOperation(call.Operation)
+	switch {
+	case op == opUpdateWhere:
+		return false
+	case op == opInsert:
+		return c.cfg.Entities[call.Target.EntityType].KeyFrom != keyFromDatabase
+	case many || len(call.Target.EntityRefs) > 0:
+		rows, _ := call.CurrentState.Fields()
+		return len(rows) > 0 && !slices.ContainsFunc(rows, func(row gatehouse.Member) bool {
+			pre, _ := row.Value.Fields()
+			return len(pre) == 0
+		})
+	}
+	return true
 }
 
 // difference is nil if the row permits the operation.

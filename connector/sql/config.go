@@ -36,7 +36,7 @@ type Config struct {
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
 	// Floor is the minimum level; 4 by default for delete, 5 for update_where (at least 3) and
-	// bulk operations. An upsert has that of its insert or update.
+	// bulk operations. An upsert has that of its insert or update, and at least 3.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// L4Above is for update_where: more rows than this have at least level 4; 0 by default.
 	L4Above int `yaml:"l4_above"`

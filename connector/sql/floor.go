@@ -112,7 +112,8 @@ func checkOperations(at string, operations map[string]Operation) error {
 		_, _, ok := splitOperation(name)
 		switch {
 		case name == opUpsert:
-			return fmt.Errorf("%s.%s: cannot be declared: an upsert has the floor of its insert or update", at, name)
+			return fmt.Errorf(
+				"%s.%s: cannot be declared: an upsert has the floor of its insert or update, and at least 3", at, name)
 		case !ok:
 			return fmt.Errorf("%s.%s: must be insert, update or delete, one of them with bulk_ before it, or update_where",
 				at, name)

@@ -39,6 +39,29 @@ func again(r *gatehouse.Reversal) connector.Call {
 	return keyed(c, "reversal:"+string(gatehouse.MustJSON(r)))
 }
 
+// TestConditional: a change of several rows has a condition if it names a pre-image of each.
+func TestConditional(t *testing.T) {
+	t.Parallel()
+	_, conn := newShop(t, "sqlite")
+	for _, test := range []struct {
+		call connector.Call
+		want bool
+	}{
+		{call("update", "SKU-2", "7", "", `{"qty":1}`), true},
+		{call("insert", "SKU-9", "", "", `{"qty":1}`), true},
+		{bulk("bulk_insert", "", `{"a":{"qty":1}}`, "a"), true},
+		{bulk("bulk_update", `{"SKU-2":{"qty":1}}`, `{"qty":2}`, "SKU-2"), true},
+		{bulk("bulk_update", `{"SKU-2":{"qty":1},"SKU-3":{}}`, `{"qty":2}`, "SKU-2", "SKU-3"), false},
+		{bulk("update", "", `{"qty":2}`, "SKU-2", "SKU-3"), false},
+		{bulk("bulk_delete", "", `{}`, "SKU-2"), false},
+		{call("update_where", "", "", "", `{"max_rows":1,"set":{"qty":1},"where":{"qty":2}}`), false},
+	} {
+		if got := conn.Conditional(test.call); got != test.want {
+			t.Errorf("%s of %s: %v", test.call.Operation, test.call.CurrentState, got)
+		}
+	}
+}
+
 // TestReversals applies each operation, reverses it, and reverses the reversal.
 func TestReversals(t *testing.T) {
 	t.Parallel()

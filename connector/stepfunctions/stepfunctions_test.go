@@ -237,6 +237,8 @@ func TestValidate(t *testing.T) {
 			`{"task_token":"t","output":{"gatehouse":1}}`),
 		"larger": call("send_task_success", "execution", stepfunctionstest.RunningARN, `{}`,
 			`{"task_token":"t","output":{"a":"`+strings.Repeat("x", 256<<10)+`"}}`),
+		"must be RUNNING": call("send_task_success", "execution", stepfunctionstest.RunningARN,
+			`{"status":"SUCCEEDED"}`, `{"task_token":"t","output":{}}`),
 		"status only": call("send_task_success", "execution", stepfunctionstest.RunningARN, `{"input":"x"}`,
 			`{"task_token":"t","output":{}}`),
 	} {

@@ -98,8 +98,11 @@ func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
 			return v
 		}
 		pre, _ := call.CurrentState.Fields()
-		if len(pre) > 1 || len(pre) == 1 && pre[0].Name != "status" {
+		switch {
+		case len(pre) > 1 || len(pre) == 1 && pre[0].Name != "status":
 			v.Add("/current_state", "can have status only")
+		case len(pre) == 1 && pre[0].Value != `"RUNNING"`:
+			v.Add("/current_state/status", "must be RUNNING: a task waits only while its execution is running")
 		}
 		if call.Target.Version != "" {
 			v.Add("/target/version", "must be empty: an execution has no version")

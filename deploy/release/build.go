@@ -61,12 +61,8 @@ func (d *dist) compile(ctx context.Context, system, arch string) (binary, error)
 	if system == "windows" {
 		b.file += ".exe"
 	}
-	commit := d.commit
-	if d.modified {
-		commit += "+modified"
-	}
 	const at = "github.com/gatehouse-dev/gatehouse/internal/version"
-	flags := fmt.Sprintf("-s -w -X %s.commit=%s -X %s.date=%s", at, commit, at, d.date.Format(time.RFC3339))
+	flags := fmt.Sprintf("-s -w -X %s.commit=%s -X %s.date=%s", at, d.revision(), at, d.date.Format(time.RFC3339))
 	// The linker drops debugging data; the compiler need not make any.
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
 		"-ldflags", flags, "-o", b.file, "./cmd/gatehouse")

@@ -109,7 +109,7 @@ func (d *dist) imageFor(b binary, base v1.Layer) (v1.Image, error) {
 	config := imageConfig
 	config.Labels = map[string]string{
 		"org.opencontainers.image.title": "Gatehouse", "org.opencontainers.image.version": d.version,
-		"org.opencontainers.image.revision": d.commit,
+		"org.opencontainers.image.revision": d.revision(),
 		"org.opencontainers.image.created":  d.date.Format("2006-01-02T15:04:05Z"),
 		"org.opencontainers.image.source":   "https://github.com/gatehouse-dev/gatehouse",
 		"org.opencontainers.image.licenses": "Apache-2.0",

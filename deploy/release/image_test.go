@@ -56,7 +56,7 @@ func TestImage(t *testing.T) {
 	defer files.Close()
 	to := t.TempDir()
 	headers := untar(t, files, to)
-	wantThisBuild(t, src, filepath.Join(to, "usr/local/bin/gatehouse"))
+	commit := wantThisBuild(t, src, filepath.Join(to, "usr/local/bin/gatehouse"))
 	if h := headers["data"]; h == nil {
 		if h = headers["data/"]; h == nil || h.Uid != 65532 || h.Gid != 65532 {
 			t.Errorf("the data folder is %+v", h)
@@ -70,7 +70,7 @@ func TestImage(t *testing.T) {
 	config, err := image.ConfigFile()
 	must(t, err)
 	if config.OS != "linux" || config.Architecture != "amd64" ||
-		config.Config.Labels["org.opencontainers.image.revision"] != src.commit {
+		config.Config.Labels["org.opencontainers.image.revision"] != commit {
 		t.Errorf("the configuration is %+v", config)
 	}
 	names := []string{"etc/passwd", "etc/group", "usr/share/doc/gatehouse/LICENSE"}

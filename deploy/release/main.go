@@ -23,7 +23,8 @@ type options struct {
 	root      string // the repository's folder
 	out       string // where the artifacts go; emptied first
 	platforms []string
-	// modified permits files that differ from the commit; the binaries report it.
+	// modified permits files that differ from the commit; the binaries, the image and the bills of
+	// materials report it.
 	modified bool
 	// base is the URL prefix of the published artifacts.
 	base string

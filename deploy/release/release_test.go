@@ -72,8 +72,9 @@ func run(t *testing.T, dir, name string, args ...string) string {
 	return string(out)
 }
 
-// wantThisBuild runs a program from an artifact and checks its version.
-func wantThisBuild(t *testing.T, src *source, program string) {
+// wantThisBuild runs a program from an artifact and checks its version. It returns the commit that the
+// program reports.
+func wantThisBuild(t *testing.T, src *source, program string) string {
 	t.Helper()
 	var b struct {
 		Version, Commit, Platform string
@@ -84,6 +85,7 @@ func wantThisBuild(t *testing.T, src *source, program string) {
 		b.Platform != "linux/amd64" {
 		t.Errorf("%s was built from %+v, not %+v", program, b, src)
 	}
+	return b.Commit
 }
 
 // untar unpacks files and folders.

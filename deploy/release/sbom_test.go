@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -54,6 +55,10 @@ func TestSBOM(t *testing.T) {
 	sum := sha256.Sum256(read(t, to, name, "gatehouse"))
 	if got := (*bom.Metadata.Component.Hashes)[0].Value; got != hex.EncodeToString(sum[:]) {
 		t.Errorf("it is of a program with the checksum %s", got)
+	}
+	commit := wantThisBuild(t, src, filepath.Join(to, name, "gatehouse"))
+	if !slices.Contains(*bom.Metadata.Component.Properties, cdx.Property{Name: "commit", Value: commit}) {
+		t.Errorf("it is of %v, and the program of %s", *bom.Metadata.Component.Properties, commit)
 	}
 	listed := make(map[string]bool)
 	for _, c := range *bom.Components {

@@ -75,6 +75,14 @@ func readSource(ctx context.Context, root string) (*source, error) {
 	return s, err
 }
 
+// revision is the commit, with a suffix if files differ from it.
+func (s *source) revision() string {
+	if s.modified {
+		return s.commit + "+modified"
+	}
+	return s.commit
+}
+
 // read reads a file of the repository.
 func (s *source) read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(s.root, filepath.FromSlash(name)))

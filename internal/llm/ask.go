@@ -30,15 +30,9 @@ type requestForm struct {
 // ([{role, text}]), max_tokens, temperature, json and stop. An unknown member is an error. The
 // error is an *[Error] with code invalid.
 func parseRequest(j gatehouse.JSON) (Request, error) {
-	var a requestForm
-	d := json.NewDecoder(bytes.NewReader([]byte(j)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&a); err != nil || !j.IsObject() {
-		detail := "the request must be an object of model, system, prompt or messages, max_tokens, temperature, json and stop"
-		if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
-			detail = gatehouse.Quote(wrong.Field) + " has a value of the wrong kind: " + wrong.Value
-		}
-		return Request{}, &Error{Code: CodeInvalid, Detail: detail, cause: err}
+	a, err := decode(j)
+	if err != nil || !j.IsObject() {
+		return Request{}, &Error{Code: CodeInvalid, Detail: unreadable(j, err), cause: err}
 	}
 	r := Request{
 		Model: a.Model, System: a.System, Prompt: a.Prompt, MaxTokens: a.MaxTokens,
@@ -48,6 +42,38 @@ func parseRequest(j gatehouse.JSON) (Request, error) {
 		r.Messages = append(r.Messages, Message(m))
 	}
 	return r, nil
+}
+
+func decode(j gatehouse.JSON) (a requestForm, err error) {
+	d := json.NewDecoder(bytes.NewReader([]byte(j)))
+	d.DisallowUnknownFields()
+	err = d.Decode(&a)
+	return a, err
+}
+
+// unreadable says what is wrong with a request that cannot be decoded.
+func unreadable(j gatehouse.JSON, err error) string {
+	const form = "an object of model, system, prompt or messages, max_tokens, temperature, json and stop"
+	members, none := j.Fields()
+	if none != nil {
+		return "the request must be " + form
+	}
+	if wrong := new(json.UnmarshalTypeError); errors.As(err, &wrong) {
+		return gatehouse.Quote(wrong.Field) + " has a value of the wrong kind: " + wrong.Value
+	}
+	for _, m := range members {
+		_, err := decode(gatehouse.ObjectJSON(m))
+		switch {
+		case err == nil:
+		case m.Name == "messages":
+			return `"messages" must be a list of objects of role and text`
+		case m.Name == "temperature":
+			return `"temperature" must be a number`
+		default:
+			return gatehouse.Quote(m.Name) + " is not a member of the request, which must be " + form
+		}
+	}
+	return "the request must be " + form
 }
 
 // Ask makes the model call of a step. The answer is an object of text, json (if requested),

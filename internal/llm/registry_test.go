@@ -184,16 +184,25 @@ func TestAsk(t *testing.T) {
 	for request, want := range map[gatehouse.JSON]gatehouse.StepFailure{
 		`{"model":"mini","prompt":"slow down"}`: {Code: llm.CodeRateLimited, Retryable: true,
 			RetryAfter: gatehouse.Duration(5e9)},
-		`{"model":"mini","prompt":"x","tools":[]}`:         {Code: llm.CodeInvalid},
-		`{"model":"mini","prompt":5}`:                      {Code: llm.CodeInvalid},
-		`{"model":"mini","prompt":"x","max_tokens":1.5}`:   {Code: llm.CodeInvalid},
-		`{"model":"mini","prompt":"x","temperature":"hi"}`: {Code: llm.CodeInvalid},
-		`[]`: {Code: llm.CodeInvalid},
-		"":   {Code: llm.CodeInvalid},
+		`{"model":"mini","prompt":"x","tools":[]}`: {Code: llm.CodeInvalid, Detail: `"tools" is not a member`},
+		`{"model":"mini","prompt":5}`: {
+			Code: llm.CodeInvalid, Detail: `"prompt" has a value of the wrong kind: number`,
+		},
+		`{"model":"mini","prompt":"x","max_tokens":1.5}`: {
+			Code: llm.CodeInvalid, Detail: `"max_tokens" has a value of the wrong kind`,
+		},
+		`{"model":"mini","prompt":"x","temperature":"hi"}`: {
+			Code: llm.CodeInvalid, Detail: `"temperature" must be a number`,
+		},
+		`{"model":"mini","messages":[{"role":"user","texts":"x"}]}`: {
+			Code: llm.CodeInvalid, Detail: `"messages" must be a list of objects of role and text`,
+		},
+		`[]`: {Code: llm.CodeInvalid, Detail: "the request must be an object of model"},
+		"":   {Code: llm.CodeInvalid, Detail: "the request must be an object of model"},
 	} {
 		_, usage, got := r.Ask(t.Context(), "default", "open", request)
 		if got == nil || usage != nil || got.Code != want.Code || got.Retryable != want.Retryable ||
-			got.RetryAfter != want.RetryAfter || got.Detail == "" {
+			got.RetryAfter != want.RetryAfter || got.Detail == "" || !strings.HasPrefix(got.Detail, want.Detail) {
 			t.Errorf("%s: %+v, usage %v", request, got, usage)
 		}
 	}

@@ -72,7 +72,10 @@ func (s *session) table(ctx context.Context, name string) (*table, *Error) {
 		c.nullable = !notNull && key == 0
 		t.columns = append(t.columns, c)
 	}
-	if err := rows.Err(); err != nil || len(t.columns) == 0 {
+	if err := rows.Err(); err != nil {
+		return nil, translated(err, name)
+	}
+	if len(t.columns) == 0 {
 		return nil, nil
 	}
 	return t, nil

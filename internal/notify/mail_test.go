@@ -129,6 +129,20 @@ func TestMailRefused(t *testing.T) {
 	}
 }
 
+// TestMailServerLeaves: a mail that the server has accepted is not sent again, though the server closes the
+// connection without a farewell.
+func TestMailServerLeaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.smtp.AfterData(func() error { return mailtest.ErrLeave })
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
+	w.Propose("walnuts", "price_change", 12)
+	w.send(n, "mail")
+	if got := w.statuses(); got[gatehouse.NotificationAccepted] != 2 || len(w.smtp.Mails()) != 2 {
+		t.Errorf("%d mails, statuses: %v", len(w.smtp.Mails()), got)
+	}
+}
+
 // TestMuted: a message that has become irrelevant is not sent.
 func TestMuted(t *testing.T) {
 	t.Parallel()

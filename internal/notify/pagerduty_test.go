@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
@@ -129,6 +130,44 @@ func TestPagerDuty(t *testing.T) {
 	if got := w.statuses(); got[gatehouse.NotificationAccepted] != len(hostileTexts)+3 || len(got) != 1 {
 		t.Errorf("statuses: %v", got)
 	}
+}
+
+// TestPagerDutyEscalation: a question of which only an escalation pages has the severity of its level.
+func TestPagerDutyEscalation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := newPager(t)
+	n := w.notifier(notify.Config{
+		Channels: []*notify.Configured{w.mail(), w.pager(p)}, Routes: []notify.Route{{Channels: []string{"mail"}}},
+	})
+	w.askOncall()
+	a := w.Propose("walnuts", "refund", 12)
+	w.send(n, "oncall")
+	if got := p.got(); len(got) != 0 {
+		t.Fatalf("the first stage pages: %+v", got)
+	}
+	w.Clock.Advance(time.Hour)
+	_, err := w.Gate.Sweep(t.Context())
+	must(t, err)
+	w.send(n, "oncall")
+	if got := p.got(); len(got) != 1 || got[0].Payload.Severity != "error" ||
+		got[0].DedupKey != "gatehouse/default/"+a.ID+"/approval" {
+		t.Errorf("the second stage pages %+v", got)
+	}
+}
+
+// askOncall sets a policy whose second stage notifies the channel oncall.
+func (w *world) askOncall() {
+	w.t.Helper()
+	_, err := w.Gate.ApplyPolicy(w.Admin(), `version: 1
+risk: {refund: 4}
+approvals:
+  4:
+    stages:
+      - {who: {people: [ana]}, for: 1h}
+      - {who: {people: [bo]}, for: 9d, notify: [oncall]}
+`)
+	must(w.t, err)
 }
 
 // TestPagerDutyConfig: a configuration that PagerDuty would refuse is refused at the start.

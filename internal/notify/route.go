@@ -154,13 +154,17 @@ func (r *routing) named(names []string) (list []*Configured) {
 	return list
 }
 
-// fallbacks are the channels that get the alert about a broken one.
+// fallbacks are the channels that get the alert about a broken one: those of its routes, or of every route
+// for a channel that has none, as one that only the policy names.
 func (r *routing) fallbacks(broken string) []*Configured {
+	of := func(route Route) bool {
+		return slices.Contains(route.Channels, broken) || slices.Contains(route.Fallback, broken)
+	}
+	routed := slices.ContainsFunc(r.routes, of)
 	var names []string
 	for i := range r.routes {
 		route := &r.routes[i]
-		if !gatehouse.IsCallbackChannel(broken) && !slices.Contains(route.Channels, broken) &&
-			!slices.Contains(route.Fallback, broken) {
+		if routed && !of(*route) {
 			continue
 		}
 		if next := r.fallbackFor(route, broken); next != "" {

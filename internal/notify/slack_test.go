@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/connector"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slack"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
@@ -92,6 +93,33 @@ func TestSlackLostAnswer(t *testing.T) {
 	list := f.Messages()
 	if len(list) != 1 || updates(list) != 1 || !strings.Contains(list[0].All(), "Approved by ana") {
 		t.Errorf("%d messages, %d updates", len(list), updates(list))
+	}
+}
+
+// TestSlackLostReply: the same for a reply to a card.
+func TestSlackLostReply(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := slacktest.New(t)
+	f.Hurry()
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
+	w.Answer("walnuts", connector.Terminal)
+	a := w.Propose("walnuts", "price_change", 12)
+	w.send(n, "slack")
+	w.Decide(a, "ana", gatehouse.Approve)
+	w.Clock.Advance(20 * time.Second)
+	w.Drain(gatehouse.DefaultTenant)
+	f.Lose("chat.postMessage", 1)
+	for range 2 {
+		w.send(n, "slack")
+		w.Clock.Advance(time.Minute)
+	}
+	list := f.Messages()
+	if len(list) != 2 || list[1].Thread != list[0].TS || f.Calls("chat.postMessage") != 2 {
+		t.Errorf("%d messages after %d posts", len(list), f.Calls("chat.postMessage"))
+	}
+	if got := w.statuses(); got[gatehouse.NotificationDelivered] != len(w.list(gatehouse.NotificationFilter{})) {
+		t.Errorf("statuses: %v", got)
 	}
 }
 

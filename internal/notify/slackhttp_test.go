@@ -117,7 +117,7 @@ func TestSlackForgedPayload(t *testing.T) {
 		"too large": {func(*http.Request) {}, "payload=" + strings.Repeat("x", 600<<10), http.StatusRequestEntityTooLarge},
 		"GET":       {func(r *http.Request) { r.Method = http.MethodGet }, "", http.StatusMethodNotAllowed},
 		"of no user": {func(*http.Request) {}, `payload={"type":"block_actions","user":{"id":"x"}}`,
-			http.StatusServiceUnavailable},
+			http.StatusBadRequest},
 		"a check": {func(*http.Request) {}, "ssl_check=1", http.StatusOK},
 	} {
 		r := o.slack.Sign(c.body)

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gatetest"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
+	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
@@ -66,6 +68,36 @@ func TestFailing(t *testing.T) {
 			t.Errorf("%d entries channel.recovered", got)
 		}
 	})
+}
+
+// TestFailingOfThePolicy: when a channel fails that a policy's stage names, and no route, the channels of
+// the routes tell the administrators.
+func TestFailingOfThePolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	e, p := newEndpoint(t), newPager(t)
+	p.answers(500)
+	n := w.notifier(notify.Config{
+		Channels: []*notify.Configured{w.hook(e), w.pager(p)}, Probe: -1,
+		Routes: []notify.Route{{Channels: []string{"hook"}}},
+	})
+	w.askOncall()
+	w.Propose("walnuts", "refund", 12)
+	w.Clock.Advance(time.Hour)
+	_, err := w.Gate.Sweep(t.Context())
+	must(t, err)
+	w.spread(n)
+	for range 3 {
+		w.deliver(n, "oncall")
+		w.Clock.Advance(time.Hour)
+	}
+	w.deliver(n, "hook")
+	bodies, _ := e.got()
+	if got := w.logged("channel.failing"); got != 1 || !slices.ContainsFunc(bodies, func(b webhook.Body) bool {
+		return b.Type == "channel.failing" && strings.Contains(b.Data.Summary, "The channel oncall fails")
+	}) {
+		t.Errorf("%d entries channel.failing; told %+v", got, bodies)
+	}
 }
 
 // TestStorm: ten thousand proposals give a few mails, and digests whose counts add up to all of

@@ -3,7 +3,6 @@ package openapi
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,7 +13,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"go.yaml.in/yaml/v4"
@@ -22,13 +20,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The limits of a document: bytes, values of YAML (with those that aliases repeat), and depth.
+// The limits of a document: bytes, values (with those that aliases repeat), and depth. They also bound the
+// time of the validation, because the library (v0.152) observes no deadline.
 const (
 	MaxBytes  = 5 << 20
 	maxValues = 500_000
 	maxDepth  = 100
-	// validation is the deadline that the library gets. The library (v0.152) does not observe it.
-	validation = 20 * time.Second
 )
 
 // document is a document as a tree of map[string]any, []any, string, json.Number, bool
@@ -73,8 +70,13 @@ func parse(src []byte) (any, error) {
 			decoder := json.NewDecoder(bytes.NewReader(trimmed))
 			decoder.UseNumber()
 			var tree any
-			err := decoder.Decode(&tree)
-			return tree, err
+			if err := decoder.Decode(&tree); err != nil {
+				return nil, err
+			}
+			if count(tree) > maxValues {
+				return nil, fmt.Errorf("has more than %d values", maxValues)
+			}
+			return tree, nil
 		}
 	}
 	if len(bytes.TrimSpace(src)) == 0 {
@@ -89,6 +91,22 @@ func parse(src []byte) (any, error) {
 	}
 	p := &reader{left: maxValues}
 	return p.value(&node, 0)
+}
+
+// count counts the values of a tree.
+func count(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for _, m := range v {
+			n += count(m)
+		}
+	case []any:
+		for _, e := range v {
+			n += count(e)
+		}
+	}
+	return n
 }
 
 // line shortens an error to one line of about 300 characters.
@@ -205,16 +223,13 @@ func validate(root map[string]any) (err error) {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), validation)
-	defer cancel()
 	loader := openapi3.NewLoader()
-	loader.Context = ctx
 	loader.ReadFromURIFunc = func(*openapi3.Loader, *url.URL) ([]byte, error) {
 		return nil, errors.New("other documents are not read")
 	}
 	doc, err := loader.LoadFromData(text)
 	if err == nil {
-		err = doc.Validate(ctx, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(),
+		err = doc.Validate(loader.Context, openapi3.DisableExamplesValidation(), openapi3.DisableSchemaDefaultsValidation(),
 			openapi3.DisableSchemaPatternValidation(), openapi3.AllowExtraSiblingFields("description", "summary"))
 	}
 	if err != nil {

@@ -10,10 +10,13 @@ import (
 // filter is one part of an encoded query: a condition, or an order.
 type filter struct{ field, operator, value string }
 
-var condition = regexp.MustCompile(`^([a-z_]+)(!=|=|LIKE|STARTSWITH|ENDSWITH)(.*)$`)
+var (
+	condition = regexp.MustCompile(`^([a-z0-9_]+)(!=|=|LIKE|STARTSWITH|ENDSWITH)(.*)$`)
+	fieldName = regexp.MustCompile(`^[a-z0-9_]+`)
+)
 
 // parseQuery reads an encoded query. A part that names no field is ignored, as documented for
-// instances with the default settings, and so is a part with an operator that the fake lacks.
+// instances with the default settings. A part with an operator that the fake lacks is refused.
 func (s *Server) parseQuery(t *table, query string) ([]filter, *failure) {
 	var filters []filter
 	for part := range strings.SplitSeq(query, "^") {
@@ -31,6 +34,8 @@ func (s *Server) parseQuery(t *table, query string) ([]filter, *failure) {
 			f.field, f.operator = name, "ORDERBY"
 		} else if m := condition.FindStringSubmatch(part); m != nil {
 			f = filter{m[1], m[2], m[3]}
+		} else if _, ok := t.fields[fieldName.FindString(part)]; ok {
+			return nil, unsupported("^" + part)
 		}
 		if _, ok := t.fields[f.field]; ok {
 			filters = append(filters, f)

@@ -231,7 +231,13 @@ func TestErrors(t *testing.T) {
 		"DELETE":             {"DELETE", w.path(), "", nil, 501, "Not in this fake"},
 		"a view":             {"GET", w.path() + "?sysparm_view=mobile", "", nil, 501, "Not in this fake"},
 		"an unknown sysparm": {"GET", w.path() + "?sysparm_felds=state", "", nil, 501, "Not in this fake"},
-		"OR":                 {"GET", table + "?sysparm_query=state=1^ORstate=2", "", nil, 501, "Not in this fake"},
+		"IN":                 {"GET", table + "?sysparm_query=stateIN1,2", "", nil, 501, "Not in this fake"},
+		"greater":            {"GET", table + "?sysparm_query=state%3E1", "", nil, 501, "Not in this fake"},
+		"no value":           {"GET", table + "?sysparm_query=stateISEMPTY", "", nil, 501, "Not in this fake"},
+		"a field of a record": {
+			"GET", table + "?sysparm_query=assignment_group.name=x", "", nil, 501, "Not in this fake",
+		},
+		"OR": {"GET", table + "?sysparm_query=state=1^ORstate=2", "", nil, 501, "Not in this fake"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -191,7 +191,8 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	if err != nil {
 		return notify.Sent{}, err
 	}
-	if err := client.DialAndSendWithContext(ctx, msg); err != nil {
+	// An error after the server has accepted the mail, as of RSET or QUIT, changes nothing.
+	if err := client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
 		return notify.Sent{}, c.refusal(msg, err)
 	}
 	return notify.Sent{Ref: msg.GetMessageID()}, nil

@@ -111,6 +111,9 @@ func (s *Server) AfterData(answer func() error) {
 // ErrHangup makes AfterData close the connection instead of answering.
 var ErrHangup = errors.New("the connection is broken off")
 
+// ErrLeave makes AfterData accept the mail, and then close the connection.
+var ErrLeave = errors.New("the connection is closed after the answer")
+
 // Require accepts mail only from this user from now on.
 func (s *Server) Require(user, password string) {
 	s.mu.Lock()
@@ -148,6 +151,7 @@ type session struct {
 	c        *smtp.Conn
 	from, to string
 	known    bool
+	leaves   bool
 }
 
 // AuthMechanisms implements smtp.AuthSession.
@@ -165,7 +169,13 @@ func (s *session) Auth(string) (sasl.Server, error) {
 	}), nil
 }
 
-func (s *session) Reset()        { s.from, s.to = "", "" }
+// Reset implements smtp.Session. The server also calls it after its answer to a mail.
+func (s *session) Reset() {
+	if s.from, s.to = "", ""; s.leaves {
+		_ = s.c.Conn().Close()
+	}
+}
+
 func (s *session) Logout() error { return nil }
 
 func (s *session) Mail(from string, _ *smtp.MailOptions) error {
@@ -214,7 +224,11 @@ func (s *session) Data(r io.Reader) error {
 	if answer == nil {
 		return nil
 	}
-	if err = answer(); errors.Is(err, ErrHangup) {
+	switch err = answer(); {
+	case errors.Is(err, ErrLeave):
+		s.leaves = true
+		return nil
+	case errors.Is(err, ErrHangup):
 		_ = s.c.Conn().Close()
 	}
 	return err

@@ -144,15 +144,15 @@ func summary(m *notify.Message) string {
 	return text
 }
 
-// severity is the severity of the failure, or follows from the risk level of a new question. An
-// escalation or a reminder is info, as is anything else.
+// severity is the severity of the failure, or follows from the risk level of a question: an escalation or
+// a reminder may be the event that opens the incident. Anything else is info.
 func severity(m *notify.Message) string {
 	switch m.Kind {
 	case gatehouse.NotifyUnknown:
 		return "critical"
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyChannelFailing:
 		return "error"
-	case gatehouse.NotifyAsked:
+	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
 		switch {
 		case m.Action.RiskLevel >= 5:
 			return "critical"

@@ -12,8 +12,11 @@ func Manifest(publicURL string) (string, error) {
 	request, command, socket := "", "", "true"
 	if publicURL != "" {
 		u, err := url.Parse(publicURL)
-		if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || strings.ContainsAny(publicURL, " \"'\n") {
-			return "", errors.New("the address must begin with https://, since Slack calls it")
+		switch {
+		case strings.ContainsAny(publicURL, "?# \"'\n"):
+			return "", errors.New("the address cannot have a query, a fragment, a quote or a space")
+		case err != nil || u.Scheme != "https" || u.Host == "":
+			return "", errors.New("the address must begin with https:// and a host, since Slack calls it")
 		}
 		to := strings.TrimSuffix(publicURL, "/") + InteractionsPath
 		request, command, socket = "\n    request_url: \""+to+"\"", "\n      url: \""+to+"\"", "false"

@@ -126,7 +126,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 		return notify.Sent{}, &notify.Refusal{Recipient: true, Err: errors.New("many messages wait for this channel")}
 	}
 	if m.Attempt > 1 {
-		if ref := c.Find(ctx, m.ID, m.At); ref != "" {
+		if ref := c.find(ctx, m.ID, m.At, m.Card); ref != "" {
 			return notify.Sent{Delivered: true, Ref: ref}, nil
 		}
 	}
@@ -175,10 +175,20 @@ func (c *Channel) post(ctx context.Context, m *notify.Message) (notify.Sent, err
 // Find searches for a message whose answer was lost; "" if it is not found, or if the app may not
 // search.
 func (c *Channel) Find(ctx context.Context, id string, at time.Time) string {
-	answer, err := c.read(ctx, "conversations.history", url.Values{
+	return c.find(ctx, id, at, "")
+}
+
+// find is Find among the replies to a card; "" for none: the history of a channel has no replies.
+func (c *Channel) find(ctx context.Context, id string, at time.Time, card string) string {
+	method, query := "conversations.history", url.Values{
 		"channel": {c.config.Channel}, "oldest": {strconv.FormatInt(at.Add(-time.Minute).Unix(), 10)},
 		"include_all_metadata": {"true"}, "limit": {strconv.Itoa(historyLimit)},
-	})
+	}
+	if card != "" {
+		method = "conversations.replies"
+		query.Set("ts", parse(card).ts)
+	}
+	answer, err := c.read(ctx, method, query)
 	if err != nil {
 		return ""
 	}

@@ -53,18 +53,24 @@ func (d *Handler) clicks(ctx context.Context) {
 	notify.Loop(ctx, d.Log, "slack: clicks", clickPoll, wake, func(ctx context.Context) (bool, error) {
 		more, err := d.Work(ctx)
 		if err == nil && time.Since(purged) > purgeEvery {
+			var left bool
+			if left, err = d.purge(ctx); left {
+				return true, nil
+			}
 			purged = time.Now()
-			err = d.purge(ctx)
 		}
 		return more, err
 	})
 }
 
-func (d *Handler) purge(ctx context.Context) error {
-	return d.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error {
-		_, err := q.PurgeSlackClicks(q.Now().Add(-keepClicks), purgeBatch)
+// purge deletes a batch of old clicks. left says that there may be more.
+func (d *Handler) purge(ctx context.Context) (left bool, err error) {
+	deleted := 0
+	err = d.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
+		deleted, err = q.PurgeSlackClicks(q.Now().Add(-keepClicks), purgeBatch)
 		return err
 	})
+	return err == nil && deleted == purgeBatch, err
 }
 
 // Work processes one round of due clicks. more says that further clicks may be due.

@@ -130,7 +130,7 @@ func refuse(code string) map[string]any { return map[string]any{"ok": false, "er
 
 func (w *Workspace) call(method, channel string, body []byte) map[string]any {
 	switch method {
-	case "conversations.history":
+	case "conversations.history", "conversations.replies":
 		return w.history(channel)
 	case "chat.postMessage", "chat.postEphemeral", "chat.update":
 		var m struct {

@@ -219,8 +219,8 @@ func (w *Workspace) method(method string, r *http.Request) (map[string]any, int)
 	switch method {
 	case "apps.connections.open":
 		return map[string]any{"ok": true, "url": "ws" + strings.TrimPrefix(w.URL, "http") + "/socket?ticket=1"}, 200
-	case "conversations.history":
-		return w.history(r)
+	case "conversations.history", "conversations.replies":
+		return w.history(r, method == "conversations.replies")
 	case "chat.postMessage":
 		return w.post(body)
 	case "chat.update":
@@ -233,12 +233,17 @@ func (w *Workspace) method(method string, r *http.Request) (map[string]any, int)
 	return refuse("unknown_method")
 }
 
-func (w *Workspace) history(r *http.Request) (map[string]any, int) {
+// history lists the messages of a channel without replies, or a message with its replies.
+func (w *Workspace) history(r *http.Request, replies bool) (map[string]any, int) {
 	oldest, _ := strconv.ParseFloat(r.URL.Query().Get("oldest"), 64)
 	list := []any{}
 	for i := len(w.messages) - 1; i >= 0; i-- {
 		m := w.messages[i]
 		if m.Channel != r.URL.Query().Get("channel") || oldest > 2e9 {
+			continue
+		}
+		ts := r.URL.Query().Get("ts")
+		if replies && m.TS != ts && m.Thread != ts || !replies && m.Thread != "" {
 			continue
 		}
 		shown := map[string]any{"ts": m.TS, "text": m.Text}
