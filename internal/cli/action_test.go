@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +59,48 @@ func TestPrintFits(t *testing.T) {
 			if term.ColumnsOf(strings.TrimRight(line, " \n")) > columns {
 				t.Errorf("%d columns: %q", columns, line)
 			}
+		}
+	}
+}
+
+// TestNextOfAHeldAction: a hold is named, whoever decided.
+func TestNextOfAHeldAction(t *testing.T) {
+	t.Parallel()
+	for hold, want := range map[time.Duration]string{
+		0:         "it is being sent.",
+		time.Hour: "it is held for 1h before it is sent.",
+	} {
+		for _, via := range []gatehouse.Channel{gatehouse.ViaPolicy, gatehouse.ViaGrant, gatehouse.ViaMandate} {
+			g, _, words := testGlobals(t)
+			g.printNext(&gatehouse.Action{Status: gatehouse.StatusApproved, DecidedVia: via, HoldFor: gatehouse.Duration(hold)})
+			if !strings.Contains(words.String(), want) {
+				t.Errorf("%s, hold %s: %s", via, hold, words)
+			}
+		}
+	}
+}
+
+// TestAnIDIsNoFormat: a text of the server is printed as it is.
+func TestAnIDIsNoFormat(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "connectors.yaml")
+	must(t, os.WriteFile(file, []byte("connectors: {}\n"), 0o600))
+	s := answering(t, http.StatusCreated, gatehouse.Action{ID: "act_%d", Status: gatehouse.StatusPending})
+	_, words := runCommand(t, term.ExitPending, "connector", "apply", file, "--url", s, "--key", "gth_x")
+	if !strings.Contains(words, "approve act_%d.") {
+		t.Error(words)
+	}
+}
+
+// TestQueueOfBuiltInSteps: it has a name, although its steps have no tool.
+func TestQueueOfBuiltInSteps(t *testing.T) {
+	t.Parallel()
+	queues := []gatehouse.ToolQueue{{}, {Tool: "resize", Leased: true}}
+	s := answering(t, http.StatusOK, gatehouse.RunQueues{Queues: queues})
+	out, _ := runCommand(t, term.ExitDone, "run", "queues", "--url", s, "--key", "gth_x")
+	for _, want := range []string{"queue\tbuilt-in steps\tno step is held\t", "queue\tresize\ta step is held\t"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in %q", want, out)
 		}
 	}
 }

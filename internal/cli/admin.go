@@ -25,10 +25,10 @@ type noticesCmd struct {
 
 func (*noticesCmd) Help() string {
 	return `
-Every administrator of a tenant sees who made or changed principals, keys, edit
-tokens, set-up links and policies, until they dismiss it. The audit log is not
-changed. Piped output has these columns: id, time, event, subject, actor, channel,
-tenant of origin, details.
+Every administrator of a tenant sees who changed rights or rules, such as principals,
+keys, groups, grants, secrets, connectors and policies, until they dismiss it. The
+audit log is not changed. Piped output has these columns: id, time, event, subject,
+actor, channel, tenant of origin, details.
 
 Examples:
 

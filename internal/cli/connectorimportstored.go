@@ -72,6 +72,6 @@ func (s *storedImport) said(g *globals, waiting int) error {
 		g.Say("The connector %s in the store has these operations already.", s.Propose)
 		return nil
 	}
-	g.Say("Connectors are changed through the gate: somebody else has to approve " + s.proposed.ID + ".")
+	g.Say("Connectors are changed through the gate: somebody else has to approve %s.", term.Safe(s.proposed.ID))
 	return exitOfStatus(s.proposed.Status, gatehouse.UntilDecided)
 }

@@ -40,6 +40,9 @@ func (c *connectorApplyCmd) Validate() error {
 	if (c.File == "") == (c.Restore == 0) {
 		return errors.New("name a file or --restore")
 	}
+	if c.Restore < 0 {
+		return errors.New("--restore must be a version, such as 2")
+	}
 	return nil
 }
 
@@ -54,7 +57,7 @@ func (c *connectorApplyCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	g.Say("Connectors are changed through the gate: somebody else has to approve " + a.ID + ".")
+	g.Say("Connectors are changed through the gate: somebody else has to approve %s.", term.Safe(a.ID))
 	if err := g.printAction(a); err != nil {
 		return err
 	}

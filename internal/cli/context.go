@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"errors"
+	"fmt"
 	"net/url"
-
-	"github.com/zalando/go-keyring"
 
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
@@ -55,12 +53,18 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if err := one.keep(c.Name, contextSecrets{g.Key, g.EditToken}, c.File); err != nil {
 		return err
 	}
+	former := all.Contexts[c.Name]
 	all.Contexts[c.Name] = one
 	if all.Current == "" {
 		all.Current = c.Name
 	}
 	if err := all.save(); err != nil {
 		return err
+	}
+	if former != nil && former.Keyring && !one.Keyring {
+		if err := forget(c.Name); err != nil {
+			return fmt.Errorf("context %s is kept, but the system's keyring still has its former secrets: %w", c.Name, err)
+		}
 	}
 	where := "the system's keyring"
 	if !one.Keyring {
@@ -191,7 +195,7 @@ func (c *contextRemoveCmd) Run(*globals) error {
 		return err
 	}
 	if one.Keyring {
-		if err := keyring.Delete(keyringService, c.Name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+		if err := forget(c.Name); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,10 @@ func loadContexts() (*contexts, error) {
 	if err != nil {
 		return nil, fmt.Errorf("contexts: %w", err)
 	}
+	if c.Contexts == nil { // the file says null
+		c.Contexts = map[string]*savedContext{}
+	}
+	maps.DeleteFunc(c.Contexts, func(_ string, one *savedContext) bool { return one == nil })
 	return c, nil
 }
 
@@ -124,6 +128,15 @@ func (s *savedContext) keep(name string, secrets contextSecrets, file bool) erro
 		s.contextSecrets = secrets
 	}
 	return nil
+}
+
+// forget deletes the secrets of a context from the keyring.
+func forget(name string) error {
+	err := keyring.Delete(keyringService, name)
+	if errors.Is(err, keyring.ErrNotFound) {
+		return nil
+	}
+	return err
 }
 
 // resolve completes the flags and the environment from the context. The secrets of a context are

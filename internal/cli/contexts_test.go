@@ -47,6 +47,12 @@ func TestContextInTheKeyring(t *testing.T) {
 	if kept, err := keyring.Get(keyringService, "dev"); err != nil || !strings.Contains(kept, "gth_secret") {
 		t.Errorf("the keyring: %v", err)
 	}
+	// With --file, the keyring does not keep what it had.
+	addContext(t, true)
+	if _, err := keyring.Get(keyringService, "dev"); !errors.Is(err, keyring.ErrNotFound) {
+		t.Errorf("after the secrets moved to the file: %v", err)
+	}
+	addContext(t, false)
 	must(t, (&contextRemoveCmd{Name: "dev"}).Run(nil))
 	if _, err := keyring.Get(keyringService, "dev"); !errors.Is(err, keyring.ErrNotFound) {
 		t.Errorf("after the context was removed: %v", err)
@@ -77,5 +83,25 @@ func TestContextWithoutAKeyring(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestContextsOfNull: null stands for no contexts, or for a context that is not there.
+func TestContextsOfNull(t *testing.T) {
+	for _, content := range []string{`{"contexts": null}`, `{"current": "x", "contexts": {"x": null}}`, `null`} {
+		path := contextsIn(t)
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(content), 0o600))
+		all, err := loadContexts()
+		if err != nil || len(all.names()) > 0 {
+			t.Errorf("%s: %v, %v", content, all, err)
+			continue
+		}
+		if one, err := all.find("x"); err == nil {
+			t.Errorf("%s: x is %v", content, one)
+		}
+		g, _, _ := testGlobals(t)
+		g.URL, g.Key = "http://127.0.0.1:1", "gth_secret"
+		must(t, (&contextAddCmd{Name: "x", File: true}).Run(g))
 	}
 }

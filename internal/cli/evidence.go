@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,12 +82,10 @@ func (c *evidenceExportCmd) fetch(g *globals) (*exportedBundle, *bundleReport, e
 	if out.File == "" {
 		out.File = filepath.Base(c.ID) + ".zip"
 	}
-	f, err := os.OpenFile(out.File, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, nil, err
-	}
-	_, err = f.Write(b.Archive)
-	return out, report, closing(f, err)
+	return out, report, createFile(out.File, func(w io.Writer) error {
+		_, err := w.Write(b.Archive)
+		return err
+	})
 }
 
 // Run fetches, verifies and writes.

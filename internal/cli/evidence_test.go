@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -156,6 +159,15 @@ func TestBundleIsVerified(t *testing.T) {
 			}
 		})
 	}
+	for id, same := range map[string]bool{
+		"run_0123456789abcdef0123456789abcdef": true, "run_0123456789abcdef0123456789abcde0": false,
+		"run_01234567": true, "0123456789": true, "run_01234568": false, "run_0123": false, "act_01234567": false,
+	} {
+		r := &bundleReport{Manifest: bundleManifest{Run: "run_0123456789abcdef0123456789abcdef"}}
+		if r.expect("", id); r.OK != same {
+			t.Errorf("as the bundle of %s: %v", id, r.Problems)
+		}
+	}
 	for _, junk := range [][]byte{nil, []byte("PK"), []byte(strings.Repeat("x", 1000))} {
 		if r := verifyBundle(junk); r.OK || r.err() == nil {
 			t.Errorf("%q is a bundle", junk)
@@ -239,4 +251,54 @@ func TestEvidenceOfAnotherRun(t *testing.T) {
 			t.Errorf("%v: the file is there: %v", c.args, err == nil)
 		}
 	}
+}
+
+// TestNoPartOfAFileStays: after a failed write, the same command works again. What was there before stays.
+func TestNoPartOfAFileStays(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "evidence.json")
+	full := errors.New("the disk is full")
+	half := func(w io.Writer) error {
+		_, err := w.Write([]byte("{"))
+		return errors.Join(err, full)
+	}
+	if err := createFile(name, half); !errors.Is(err, full) {
+		t.Errorf("the failure is %v", err)
+	}
+	if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after the failure: %v", err)
+	}
+	must(t, os.WriteFile(name, []byte("kept"), 0o600))
+	if err := createFile(name, half); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("over another file: %v", err)
+	}
+	if kept, err := os.ReadFile(name); err != nil || string(kept) != "kept" {
+		t.Errorf("the other file: %q, %v", kept, err)
+	}
+}
+
+// TestEvidenceOfAChangedField: the error has the digest of what differs.
+func TestEvidenceOfAChangedField(t *testing.T) {
+	t.Parallel()
+	a := &gatehouse.Action{ID: "act_1", Proposal: gatehouse.Proposal{ActionType: "note", ProposedChange: `{"note":"x"}`}}
+	e := gatehouse.Evidence{Action: a, Canonical: string(a.Canonical())}
+	a.Digest = a.ComputeDigest()
+	a.ProposedChange = `{"note":"y"}`
+	s := answering(t, http.StatusOK, e)
+	_, words := runCommand(t, term.ExitError, "evidence", "act_1", "--url", s, "--key", "gth_x")
+	if !strings.Contains(words, string(a.ComputeDigest())) || !strings.Contains(words, string(a.Digest)) {
+		t.Error(words)
+	}
+}
+
+// answering is the address of a server that gives one answer to every request.
+func answering(t *testing.T, status int, answer any) string {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
 }

@@ -111,12 +111,13 @@ func (r *bundleReport) err() error {
 	return fmt.Errorf("the bundle is not valid: %s", strings.Join(r.Problems, "; "))
 }
 
-// expect compares the bundle with its known SHA-256 and run; "" means not known.
+// expect compares the bundle with its known SHA-256 and run; "" means not known. The run may be a short id.
 func (r *bundleReport) expect(sum, run string) {
 	if sum != "" && !strings.EqualFold(sum, r.SHA256) {
 		r.problem("its SHA-256 is %s, and should be %s", r.SHA256, sum)
 	}
-	if run != "" && r.Manifest.Run != run {
+	short, isShort := gatehouse.ShortID("run", run)
+	if run != "" && r.Manifest.Run != run && !(isShort && strings.HasPrefix(r.Manifest.Run, short)) {
 		r.problem("it is of the run %s, not of %s", r.Manifest.Run, run)
 	}
 	r.OK = len(r.Problems) == 0

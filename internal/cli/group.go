@@ -122,7 +122,7 @@ type groupDeleteCmd struct {
 func (*groupDeleteCmd) Help() string {
 	return `
 Ends every membership at once. Nobody can answer open approvals that ask
-only this group; "gatehouse doctor" lists them.
+only this group; "gatehouse doctor" with an administrator's key counts them.
 
 Examples:
 

@@ -9,7 +9,7 @@ import (
 
 // insightsCmd shows statistics about the gate's use.
 type insightsCmd struct {
-	Since      string `default:"7d" placeholder:"WHEN" help:"Only actions proposed since then: 7d ago, or a time such as 2026-01-02T15:04:05Z."`
+	Since      string `default:"7d" placeholder:"WHEN" help:"Only actions proposed since then: 7d for the last seven days, or a time such as 2026-01-02T15:04:05Z."`
 	Type       string `placeholder:"TYPE" help:"Only actions of this type."`
 	ProposedBy string `placeholder:"NAME" help:"Only actions of the principal with this name."`
 	Waiting    bool   `xor:"table" help:"Print how long the pending actions have waited."`
@@ -23,8 +23,8 @@ proposer, the most frequent first. Piped, the columns are: all, type or proposer
 name; proposed, approved, rejected, allowed, denied, expired, pending; and how
 long people took to decide: half of the decisions, 90 % and 99 %.
 
---waiting counts the pending actions by how long they have waited. Piped, the
-columns are: risk, up to 15m, 1h, 4h, 1d, longer.
+--waiting counts the pending actions that were proposed since --since, by how long
+they have waited. Piped, the columns are: risk, up to 15m, 1h, 4h, 1d, longer.
 
 --decisions counts the requests for a decision in the whole tenant and over all
 replicas, from the UTC day of --since on, a few seconds late. Piped, the columns
@@ -54,7 +54,7 @@ func (c *insightsCmd) Run(g *globals, api service) error {
 	case g.JSON:
 		return g.PrintJSON(x)
 	case c.Waiting:
-		return g.Print(waitingTable(x), "Nothing is waiting.")
+		return g.Print(waitingTable(x), "Nothing is waiting that was proposed since then.")
 	case c.Decisions:
 		return g.Print(decisionTable(x), "No decisions.")
 	}

@@ -56,10 +56,10 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 				term.Safe(head.Tenant), term.EntryCount(head.Size), term.HashText(head.Root))
 		}
 		switch {
-		case c.DryRun:
-			g.Say("%d rows would be copied; nothing was changed.", r.Rows)
 		case r.State == "finished":
 			g.Say("The folder is in the database already.")
+		case c.DryRun:
+			g.Say("%d rows would be copied; nothing was changed.", r.Rows)
 		default:
 			g.Say("%d of %d rows copied now; all rows are verified. From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)

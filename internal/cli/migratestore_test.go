@@ -57,6 +57,9 @@ func TestMigrateStore(t *testing.T) {
 	if _, words := migrate(term.ExitDone); !strings.Contains(words, "in the database already") {
 		t.Errorf("the second time: %s", words)
 	}
+	if _, words := migrate(term.ExitDone, "--dry-run"); !strings.Contains(words, "in the database already") {
+		t.Errorf("--dry-run after the copy: %s", words)
+	}
 	flags := serve.StoreFlags{DatabaseURL: serve.DatabaseURL(dsn), DatabaseConnections: 8}
 	there, err := flags.Open(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler))
 	must(t, err)

@@ -3,8 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -162,15 +164,19 @@ func (c *notifyRetryCmd) Run(g *globals, api service) error {
 			}
 			return page, err
 		})
+	if err != nil && len(page.Items) == 0 {
+		return err
+	}
 	out.Items, out.NextCursor = page.Items, page.NextCursor
-	return printOutcome(g, out, err, func() error {
+	// What was queued before a failure is printed, too.
+	return cmp.Or(printOutcome(g, out, nil, func() error {
 		err := showPage(g, page, nil, "No message has failed since then.",
 			func() *term.Table { return notificationTable(page.Items...) })
 		if err == nil && out.DryRun && len(page.Items) > 0 {
 			g.Say("Nothing was sent: this was a dry run. To send, add --yes.")
 		}
 		return err
-	})
+	}), err)
 }
 
 // notifyTestCmd tries a channel.
@@ -207,6 +213,8 @@ func printTest(g *globals, n *gatehouse.Notification, err error) error {
 		return nil
 	case gatehouse.NotificationQueued, gatehouse.NotificationSent:
 		return fmt.Errorf("the test is still %s: is a server with the role notifier running?", n.Status)
+	case gatehouse.NotificationMuted:
+		return errors.New(strings.TrimSuffix("the test was muted: "+n.LastError, ": "))
 	}
 	return fmt.Errorf("the test %s: %s", n.Status, n.LastError)
 }

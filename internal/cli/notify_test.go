@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestChannelsPage serves the configuration of docs/channels.md with a mail server and an endpoint
@@ -96,5 +98,37 @@ func TestChannelsPage(t *testing.T) {
 	found := fmt.Sprint(l.Checks)
 	if !strings.Contains(found, "channel mail ok") || strings.Contains(found, "hook_secret") {
 		t.Errorf("config check: %s", found)
+	}
+}
+
+// TestRetryPrintsWhatWasQueued: after a failure on a later page, the messages of the earlier ones are printed.
+func TestRetryPrintsWhatWasQueued(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if calls++; calls > 1 {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusForbidden)
+			_ = json.NewEncoder(w).Encode(map[string]any{"code": gatehouse.CodeRoleRequired, "detail": "no longer"})
+			return
+		}
+		n := &gatehouse.Notification{ID: "ntf_1", Status: gatehouse.NotificationQueued}
+		_ = json.NewEncoder(w).Encode(gatehouse.RetryAnswer{Items: []*gatehouse.Notification{n}, NextCursor: "c1"})
+	}))
+	defer s.Close()
+	out, words := runCommand(t, term.ExitNotAllowed, "notify", "retry", "--all-since", "2h", "--all", "--yes",
+		"--url", s.URL, "--key", "gth_x")
+	if !strings.HasPrefix(out, "ntf_1\t") || !strings.Contains(words, "--cursor c1") ||
+		!strings.Contains(words, "no longer") {
+		t.Errorf("it prints %q and %q", out, words)
+	}
+}
+
+func TestMutedTest(t *testing.T) {
+	t.Parallel()
+	g, _, _ := testGlobals(t)
+	n := &gatehouse.Notification{Status: gatehouse.NotificationMuted, LastError: "the recipient wants none"}
+	if err := printTest(g, n, nil); err == nil || err.Error() != "the test was muted: the recipient wants none" {
+		t.Error(err)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 
@@ -15,7 +16,15 @@ type policyApplyCmd struct {
 	File       string `arg:"" help:"The policy, - for stdin."`
 	Rationale  string `help:"Why, for those who approve a gated change." placeholder:"TEXT"`
 	BreakGlass bool   `help:"Bypass the gate, with direct access to the data folder or database, when nobody can approve any more. It is logged, and all administrators are notified."`
-	Tenant     string `help:"With --break-glass, the tenant; default by default." default:"default" placeholder:"TENANT"`
+	Tenant     string `help:"With --break-glass, the tenant; default by default." placeholder:"TENANT"`
+}
+
+// Validate is called by the parser.
+func (c *policyApplyCmd) Validate() error {
+	if c.Tenant != "" && !c.BreakGlass {
+		return errors.New("--tenant needs --break-glass: the server takes the tenant from the key")
+	}
+	return c.StoreFlags.Validate()
 }
 
 func (*policyApplyCmd) Help() string {
@@ -80,7 +89,7 @@ func (c *policyApplyCmd) propose(g *globals, api service, src string) error {
 	if err != nil {
 		return err
 	}
-	g.Say("The policy is changed through the gate: somebody else has to approve " + a.ID + ".")
+	g.Say("The policy is changed through the gate: somebody else has to approve %s.", term.Safe(a.ID))
 	if err := g.printAction(a); err != nil {
 		return err
 	}
@@ -93,7 +102,7 @@ func (c *policyApplyCmd) breakGlass(g *globals, src string) error {
 	if err != nil {
 		return err
 	}
-	v, err := gate.BreakGlass(g.Ctx, c.Tenant, src)
+	v, err := gate.BreakGlass(g.Ctx, cmp.Or(c.Tenant, gatehouse.DefaultTenant), src)
 	if err := errors.Join(err, store.Close()); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (f *proposalFlags) proposal(g *globals) (*gatehouse.Proposal, error) {
 	case f.File != "" && flags:
 		return nil, term.Usagef("--file cannot be combined with other flags: everything is in the file")
 	case f.File == "" && !flags:
-		return nil, term.Usagef("give --file, or at least --type, --connector, --operation, --target and --set")
+		return nil, term.Usagef("give --file, or at least --type, --connector, --operation and --target")
 	case f.File != "":
 		b, err := term.ReadInput(&g.IO, f.File)
 		if err != nil {
@@ -169,11 +169,15 @@ func (g *globals) printNext(a *gatehouse.Action) {
 	case gatehouse.StatusDenied:
 		g.Say("Denied by the policy: %s", term.Safe(strings.Join(a.Policy.Reasons, "; ")))
 	case gatehouse.StatusApproved:
+		next := "it is being sent"
+		if a.HoldFor > 0 {
+			next = "it is held for " + a.HoldFor.String() + " before it is sent"
+		}
 		switch a.DecidedVia {
 		case gatehouse.ViaPolicy:
-			g.Say("Allowed by the policy; it is being sent.")
+			g.Say("Allowed by the policy; %s.", next)
 		case gatehouse.ViaGrant, gatehouse.ViaMandate:
-			g.Say("Approved in advance by %s; it is being sent.", term.Safe(a.DecidedBy))
+			g.Say("Approved in advance by %s; %s.", term.Safe(a.DecidedBy), next)
 		}
 	}
 }

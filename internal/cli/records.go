@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -98,8 +99,11 @@ func (c *evidenceActionCmd) Run(g *globals, api service) error {
 	if err := c.write(g, e); err != nil {
 		return err
 	}
-	if got := gatehouse.NewDigest(gatehouse.JSON(e.Canonical)); got != e.Action.Digest || e.Action.ComputeDigest() != got {
+	if got := gatehouse.NewDigest(gatehouse.JSON(e.Canonical)); got != e.Action.Digest {
 		return fmt.Errorf("the canonical text has the digest %s, but the action says %s", got, e.Action.Digest)
+	}
+	if got := e.Action.ComputeDigest(); got != e.Action.Digest {
+		return fmt.Errorf("the action's fields have the digest %s, but the action says %s", got, e.Action.Digest)
 	}
 	g.Say("The digest is that of the canonical text: %s", e.Action.Digest)
 	return nil
@@ -109,11 +113,19 @@ func (c *evidenceActionCmd) write(g *globals, e *gatehouse.Evidence) error {
 	if c.Output == "" {
 		return g.PrintJSON(e)
 	}
-	f, err := os.OpenFile(c.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return createFile(c.Output, func(w io.Writer) error { return term.WriteJSON(w, e) })
+}
+
+// createFile writes a new file. If that fails, no part of the file stays.
+func createFile(name string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	return closing(f, term.WriteJSON(f, e))
+	if err := closing(f, write(f)); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+	return nil
 }
 
 // closing closes c, and returns the first error.

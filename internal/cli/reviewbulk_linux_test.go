@@ -144,7 +144,7 @@ func TestReviewMovesAbout(t *testing.T) {
 	s.sees("2 of 3")
 
 	s.types("/")
-	s.sees("Show only those with this text")
+	s.sees("Show only those with words that begin with this text")
 	s.types("supplier" + enter)
 	s.sees("The selection was cleared")
 	s.sees("1 of 2")

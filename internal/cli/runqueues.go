@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -35,11 +36,11 @@ func (*runQueuesCmd) Run(g *globals, api service) error {
 	}
 	t := &term.Table{Header: []string{"", "NAME", "HAS", "TIME"}, Wide: 1}
 	for _, x := range q.Queues {
-		held := "not held"
+		held := "no step is held"
 		if x.Leased {
-			held = "held"
+			held = "a step is held"
 		}
-		t.Add("queue", x.Tool, held, g.At(x.OldestAt))
+		t.Add("queue", cmp.Or(x.Tool, "built-in steps"), held, g.At(x.OldestAt))
 	}
 	for _, w := range q.Workers {
 		held := strconv.Itoa(w.Steps) + " steps, " + strconv.Itoa(w.Pushes) + " pushes: " + strings.Join(w.Tools, ", ")

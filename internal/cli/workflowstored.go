@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -310,7 +309,7 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 
 // isFile tells a file from the name or the id of something that is stored.
 func isFile(arg string) bool {
-	if arg == "-" || strings.ContainsAny(arg, `./\`) || filepath.Ext(arg) != "" {
+	if arg == "-" || strings.ContainsAny(arg, `./\`) {
 		return true
 	}
 	info, err := os.Stat(arg)

@@ -116,9 +116,12 @@ func TestAuditSearchesInSteps(t *testing.T) {
 	w.propose(w.agent("bot"), nil)
 	// More entries than a page searches, and than fit on a page.
 	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-		for range console.SearchedRows + 100 {
+		for i := range console.SearchedRows + 100 {
 			l := &gatehouse.Leaf{Tenant: gatehouse.DefaultTenant, Type: "channel.failing", Subject: "=mail",
 				Actor: "system"}
+			if i < console.ExportedRows {
+				l.Actor = "clock"
+			}
 			if err := tx.AppendLeaf(l); err != nil {
 				return err
 			}
@@ -143,6 +146,11 @@ func TestAuditSearchesInSteps(t *testing.T) {
 		t.Errorf("%d entries on a page", len(got))
 	}
 	eve.get("/audit/export?kind=system").want(http.StatusUnprocessableEntity).has("choose a shorter time")
+	// So many entries fit, also when others are older.
+	full := eve.get("/audit/export?by=clock").want(http.StatusOK)
+	if n := strings.Count(full.body, "channel.failing,"); n != console.ExportedRows {
+		t.Errorf("%d entries are exported", n)
+	}
 	// A spreadsheet must not read a text as a formula.
 	if p := eve.get("/audit/export?by=%3Dcmd").want(http.StatusOK); strings.Count(p.body, "'=cmd") != 2 {
 		t.Errorf("the export is %s", p.body)

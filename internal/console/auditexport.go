@@ -27,11 +27,11 @@ func (c *Console) exportAudit(v *view) error {
 	if err != nil {
 		return err
 	}
-	rows, next, err := s.newest(head.Size, exportedRows, exportedReads)
+	rows, next, err := s.newest(head.Size, exportedRows+1, exportedReads)
 	if err != nil {
 		return err
 	}
-	if next > 0 {
+	if next > 0 || len(rows) > exportedRows {
 		return gatehouse.E(gatehouse.CodeInvalid,
 			"more than %d entries match, or more than %d would have to be read: choose a shorter time, or read "+
 				"the log with \"gatehouse audit\"",

@@ -28,8 +28,9 @@ func (c *Console) editPage(v *view) error {
 		}
 		return v.render(http.StatusOK, "Edit", "/inbox", reviewEditForm(v, e))
 	}
-	if !v.has(gatehouse.RoleProposer, gatehouse.RoleApprover) {
-		return gatehouse.E(gatehouse.CodeRoleRequired, "an operator can correct only failed changes that the target refused")
+	if !v.has(gatehouse.RoleProposer) {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "an approver can edit only pending changes that they may decide, and "+
+			"an operator only failed changes that the target refused")
 	}
 	e := &editView{a: a, change: pretty(a.ProposedChange), rationale: a.Rationale, once: v.requestID}
 	return v.render(http.StatusOK, "Edit", "/inbox", editForm(v, e))

@@ -38,6 +38,9 @@ func (c *Console) SetBodyTimeout(d time.Duration) { c.bodyTime = d }
 // SearchedRows is the number of entries that one page of the audit log searches.
 const SearchedRows = searchedRows
 
+// ExportedRows is the number of entries that an export of the audit log can have.
+const ExportedRows = exportedRows
+
 // OfEvent counts the kinds of the audit log's filter that include an event type, and reports whether the event
 // type has a sentence.
 func OfEvent(event string) (kinds int, sentence bool) {

@@ -328,6 +328,9 @@ func TestEditProposesOneRevision(t *testing.T) {
 	if got := w.action(a.ID); got.Status != gatehouse.StatusSuperseded {
 		t.Errorf("the old one is %s", got.Status)
 	}
+	// Nobody gets a form that they may not send.
+	w.signIn("ben", gatehouse.RoleApprover).get("/actions/" + a.ID + "/edit").want(http.StatusForbidden)
+	ana.get("/actions/" + a.ID + "/edit").want(200).has(testid("edit-go"))
 }
 
 func TestSearchFindsByID(t *testing.T) {

@@ -812,7 +812,7 @@ func insightRow(x gatehouse.Insight, to insightLinks) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = counted(strconv.Itoa(x.Rejected), to.tab(tabDecided, "rejected")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = counted(strconv.Itoa(x.Rejected), to.rejected()).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

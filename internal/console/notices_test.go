@@ -37,6 +37,7 @@ func TestEveryAdministratorIsNotified(t *testing.T) {
 	}
 	one.post("/settings/changes/dismiss", fields...).want(http.StatusOK).has("Nothing has changed")
 	one.get("/inbox").want(http.StatusOK).lacks(testid("notices-banner"))
-	one.get("/settings/changes?show=all").want(http.StatusOK).has("eve")
+	one.get("/settings/changes?show=all").want(http.StatusOK).has("eve").lacks(testid("dismiss-notices"))
+	two.get("/settings/changes?show=all").want(http.StatusOK).has("eve", testid("dismiss-notices"))
 	two.get("/inbox").want(http.StatusOK).has(testid("notices-banner"))
 }

@@ -23,6 +23,11 @@ func sourceParts(line string) (parts []sourcePart) {
 		}
 	}
 	for line != "" {
+		if len(parts) > 0 { // a # right after a token begins no comment
+			rest := strings.TrimLeft(line, "#")
+			plain(line[:len(line)-len(rest)])
+			line = rest
+		}
 		m := sourceTokens.FindStringSubmatchIndex(line)
 		if m == nil {
 			break

@@ -12,6 +12,7 @@ func TestSourceParts(t *testing.T) {
 		`text: "a \"b\" c" # d`:               `k(text): s("a \"b\" c") c(# d)`,
 		"url: http://x#y":                     "k(url): http://x#y",
 		"L3: {groups: [finance]} # <b>":       "k(L3): {k(groups): [finance]} c(# <b>)",
+		`"a"#b: "c" ##d #e`:                   `s("a")#k(b): s("c") c(##d #e)`,
 		"it's: ok":                            "it'k(s): ok",
 	} {
 		got, whole := "", ""

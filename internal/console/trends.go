@@ -64,9 +64,16 @@ func countsOf(x gatehouse.Insight, to insightLinks) measure {
 	return f
 }
 
+// rejected leads to the actions that people rejected.
+func (l insightLinks) rejected() string {
+	q := l.rows
+	q.Tab, q.Status, q.Decided = tabDecided, gatehouse.StatusRejected, gatehouse.DecidedByPeople
+	return q.url()
+}
+
 func rejectionsOf(x gatehouse.Insight, to insightLinks) measure {
 	n := strconv.Itoa(x.Rejected)
-	return measure{size: float64(x.Rejected), words: n, title: n, href: to.tab(tabDecided, "rejected")}
+	return measure{size: float64(x.Rejected), words: n, title: n, href: to.rejected()}
 }
 
 func waitOf(x gatehouse.Insight, to insightLinks) measure {

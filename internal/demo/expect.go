@@ -121,10 +121,11 @@ func one(ctx context.Context, conn *sql.Conn, statement string, args ...any) err
 	if err != nil {
 		return err
 	}
-	if n, err := res.RowsAffected(); err != nil || n != 1 {
-		return fmt.Errorf("%d rows changed instead of 1 (%w)", n, err)
+	n, err := res.RowsAffected()
+	if err == nil && n != 1 {
+		err = fmt.Errorf("%d rows changed instead of 1", n)
 	}
-	return nil
+	return err
 }
 
 // value returns the ledger's stored form of a JSON value.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/template"
 )
 
@@ -25,7 +26,10 @@ const (
 	markFile = "DEMO.txt"
 )
 
-const mark = `This folder was made by "gatehouse demo". Nothing in it is real, and it can go:
+// markStart is the beginning of the mark, by which the demos of all versions know their folders.
+const markStart = `This folder was made by "gatehouse demo".`
+
+const mark = markStart + ` Nothing in it is real, and it can go:
 "gatehouse demo --remove".
 
 ledger.db       the shop's ledger, as it is after the demo
@@ -69,8 +73,8 @@ var devTemplate = template.Must(
 	template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
 # will: it is read at each start.
 #
-# Every change needs a person's approval, whatever risk level an agent claims. What is named under
-# fields may be changed at that level: L1 and L2 need nobody under the default policy.
+# A change of what is named under fields has the level given there: under the default policy, L1 and
+# L2 need nobody. Every other change needs a person's approval, whatever risk level an agent claims.
 connectors:
   shop:
     type: sql
@@ -113,8 +117,11 @@ func Check(dir string) error {
 		return err
 	}
 	content, err := os.ReadFile(filepath.Join(dir, markFile))
-	if err != nil || string(content) != mark {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !strings.HasPrefix(string(content), markStart):
 		return fmt.Errorf("%s: %w", dir, ErrNotDemo)
+	case err != nil:
+		return fmt.Errorf("%s cannot be recognized as the folder of a demo: %w", dir, err)
 	}
 	return nil
 }

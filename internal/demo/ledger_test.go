@@ -2,6 +2,8 @@ package demo
 
 import (
 	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -180,5 +182,41 @@ func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 		[]entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
 	if err == nil {
 		t.Error("a change of no row was expected")
+	}
+}
+
+// TestAMissingRowIsNamed: an entry that changes no row fails, and says so.
+func TestAMissingRowIsNamed(t *testing.T) {
+	t.Parallel()
+	expected, _ := twoLedgers(t)
+	_, err := bringForward(t.Context(), expected, []entry{{By: agentName, Kind: kindAllowed, Connector: "shop",
+		Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "none"}, Change: `{"price":"1.00"}`}})
+	if err == nil || !strings.HasSuffix(err.Error(), "update none: 0 rows changed instead of 1") {
+		t.Error(err)
+	}
+}
+
+// TestFolderOfADemo: a demo knows the folders of other versions, and takes no other folder for one.
+func TestFolderOfADemo(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		put         func(mark string) error
+		ok, notDemo bool
+	}{
+		"of this version": {func(m string) error { return os.WriteFile(m, []byte(mark), 0o600) }, true, false},
+		"of another version": {func(m string) error {
+			return os.WriteFile(m, []byte("This folder was made by \"gatehouse demo\". Its files:\n"), 0o600)
+		}, true, false},
+		"of somebody else":        {func(m string) error { return os.WriteFile(m, []byte("my demo\n"), 0o600) }, false, true},
+		"without a mark":          {func(m string) error { return os.WriteFile(m+"2", nil, 0o600) }, false, true},
+		"with an unreadable mark": {func(m string) error { return os.Mkdir(m, 0o700) }, false, false},
+	} {
+		dir := t.TempDir()
+		if err := c.put(filepath.Join(dir, markFile)); err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(dir); (err == nil) != c.ok || errors.Is(err, ErrNotDemo) != c.notDemo {
+			t.Errorf("a folder %s: %v", name, err)
+		}
 	}
 }

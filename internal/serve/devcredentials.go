@@ -127,25 +127,29 @@ func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, bega
 	return err
 }
 
-// ensureEditToken replaces the administrator's edit token if the known one is no longer
-// valid, such as after an admin reset.
-func ensureEditToken(ctx context.Context, n *Node, admin *gatehouse.Principal, have *gatehouse.Credentials) error {
-	ok, err := n.Gate.CheckEditToken(ctx, admin, have.EditToken)
+// ensureEditToken replaces a person's edit token if the known one is no longer valid, such as after
+// an admin reset.
+func ensureEditToken(ctx context.Context, n *Node, person *gatehouse.Principal, have *gatehouse.Credentials) error {
+	ok, err := n.Gate.CheckEditToken(ctx, person, have.EditToken)
 	if err != nil || ok {
 		return err
 	}
-	made, err := n.Gate.RotateEditToken(ctx, admin.Name)
+	made, err := n.Gate.RotateEditToken(ctx, person.Name)
 	if err == nil {
 		have.EditToken = made.EditToken
 	}
 	return err
 }
 
-// ensureMember keeps a member's secrets if the key is valid, and replaces them
-// otherwise. The principal may exist already.
+// ensureMember keeps a member's secrets that are valid, and replaces the others. The principal may
+// exist already.
 func ensureMember(ctx context.Context, n *Node, have *gatehouse.Credentials, want gatehouse.NewPrincipal) error {
-	if _, err := n.Gate.Authenticate(ctx, have.Key); err == nil {
-		return nil
+	member, err := n.Gate.Authenticate(ctx, have.Key)
+	switch {
+	case err == nil && want.Kind == gatehouse.KindPerson:
+		return ensureEditToken(ctx, n, member, have)
+	case gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated:
+		return err
 	}
 	made, err := n.Gate.CreatePrincipal(ctx, want)
 	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {

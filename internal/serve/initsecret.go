@@ -58,7 +58,7 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 	return s, nil
 }
 
-// reserve makes the Secret if it is missing, so that a missing right to make or read it is
+// reserve makes the Secret if it is missing, so that a missing right to make, read or fill it is
 // found before there are credentials to lose. It reports whether the Secret has been filled.
 func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	empty := s.object(nil)
@@ -67,7 +67,7 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	case err != nil:
 		return false, err
 	case status == http.StatusCreated:
-		return false, nil
+		return false, s.tryToFill(ctx)
 	case status != http.StatusConflict:
 		return false, fmt.Errorf("make the secret %s: the Kubernetes API answers %d", s.name, status)
 	}
@@ -79,7 +79,20 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	if status != http.StatusOK || json.Unmarshal(body, &there) != nil {
 		return false, fmt.Errorf("read the secret %s: the Kubernetes API answers %d", s.name, status)
 	}
-	return there.Data["admin_key"] != "", nil
+	if there.Data["admin_key"] != "" {
+		return true, nil
+	}
+	return false, s.tryToFill(ctx)
+}
+
+// tryToFill makes the call of fill as a dry run, which needs the same right and changes nothing
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run).
+func (s *clusterSecret) tryToFill(ctx context.Context) error {
+	status, _, err := s.call(ctx, http.MethodPut, "/"+s.name+"?dryRun=All", s.object(nil))
+	if err == nil && status != http.StatusOK {
+		err = fmt.Errorf("fill the secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
+	}
+	return err
 }
 
 // fill stores the values. It retries a failed call for a minute, because the values

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"time"
 
@@ -32,11 +34,13 @@ func ErrorText(err error) string {
 	return "no answer from " + server + ": " + u.Err.Error()
 }
 
-// Passing reports whether a retry may succeed: the server is busy, restarting, or was not
-// reached.
+// Passing reports whether a retry may succeed: the server is busy, restarting, was not reached, or
+// the connection ended within an answer.
 func Passing(err error) bool {
 	var e *gatehouse.Error
-	return IsUnreachable(err) || errors.As(err, &e) && e.Code.Retryable()
+	var broken *net.OpError
+	return IsUnreachable(err) || errors.As(err, &e) && e.Code.Retryable() ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &broken) && !errors.Is(err, context.Canceled)
 }
 
 // RetryIn is the wait before a retry.

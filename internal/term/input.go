@@ -1,14 +1,14 @@
 package term
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -41,8 +41,7 @@ func ReadInput(g *IO, name string) ([]byte, error) {
 	return b, nil
 }
 
-// DecodeProposal refuses duplicate and unknown keys, as the server does. Unlike the server, it
-// ignores the case of keys.
+// DecodeProposal refuses duplicate and unknown keys, as the server does. Keys are case-sensitive.
 func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 	canonical, err := gatehouse.Canonicalize(b)
 	if err != nil {
@@ -54,11 +53,22 @@ func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 		return nil, e
 	}
 	var p gatehouse.Proposal
-	dec := json.NewDecoder(bytes.NewReader([]byte(canonical)))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&p); err != nil {
-		return nil, gatehouse.E(gatehouse.CodeMalformed, "the proposal cannot be read: %s",
-			strings.TrimPrefix(err.Error(), "json: "))
+	err = json.Unmarshal([]byte(canonical), &p, json.RejectUnknownMembers(true))
+	if err == nil {
+		return &p, nil
 	}
-	return &p, nil
+	pointer, detail := "", err.Error()
+	if semantic, ok := errors.AsType[*json.SemanticError](err); ok {
+		pointer, detail = string(semantic.JSONPointer), "has the wrong type"
+		switch {
+		case errors.Is(semantic.Err, json.ErrUnknownName):
+			detail = "unknown field " + gatehouse.Quote(semantic.JSONPointer.LastToken())
+		case semantic.Err != nil:
+			detail = semantic.Err.Error()
+		}
+	}
+	e := gatehouse.E(gatehouse.CodeMalformed, "the proposal cannot be read: %s",
+		strings.TrimPrefix(pointer+" "+detail, " "))
+	e.Violations = gatehouse.Violations{{Pointer: pointer, Detail: detail}}
+	return nil, e
 }

@@ -89,10 +89,8 @@ func cutColumns(s string, n int) string {
 func CutAtWord(s string, n int) string {
 	head := cutColumns(s, n)
 	if head == "" {
-		for i := range s[1:] {
-			return s[:i+1]
-		}
-		return s
+		_, size := utf8.DecodeRuneInString(s) // a character that is wider than n
+		return s[:size]
 	}
 	if i := strings.LastIndexByte(head, ' '); i > len(head)/2 {
 		return head[:i+1]

@@ -71,6 +71,9 @@ func TestSafeLines(t *testing.T) {
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	if head := CutAtWord("漢字", 1); head != "漢" {
+		t.Errorf("one column of a wider character: %q", head)
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(2, 40).Draw(t, "columns")
 		for _, line := range SafeLines(rapid.String().Draw(t, "text"), columns) {

@@ -53,7 +53,7 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 	}
 	name := filepath.Join(dir, "proposal.json")
 	if err := os.WriteFile(name, before, 0o600); err != nil {
-		m.say(term.Red, err.Error())
+		m.say(term.Red, errors.Join(err, os.RemoveAll(dir)).Error())
 		return nil
 	}
 	//nolint:gosec // the person's own editor

@@ -114,7 +114,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return m, m.open(msg)
 	case undone:
 		m.busy = false
-		m.tookBack(msg)
+		return m, m.tookBack(msg)
 	case edited:
 		m.revised(msg)
 	case rebased:

@@ -134,7 +134,7 @@ func (m *reviewer) askFilter() {
 		return
 	}
 	m.ask(question{
-		text: "Show only those with this text in the type, the target or the rationale (none: all)", empty: true,
+		text: "Show only those with words that begin with this text, or with this id (none: all)", empty: true,
 		then: func(text string) tea.Cmd {
 			f := m.filter
 			f.Query, f.Cursor = text, ""
@@ -161,7 +161,8 @@ func (m *reviewer) askWhere() {
 	}
 	m.ask(question{text: "Go to the card with this number, or to the action with this id",
 		then: func(where string) tea.Cmd {
-			if n, err := strconv.Atoi(where); err == nil {
+			_, short := gatehouse.ShortID("action", where) // which may have only decimal digits
+			if n, err := strconv.Atoi(where); err == nil && !short {
 				if n < 1 || n > len(m.items) {
 					m.say(term.Yellow, "There are "+term.Count(len(m.items), "card")+".")
 					return nil

@@ -173,15 +173,20 @@ func (m *reviewer) undo() tea.Cmd {
 }
 
 // tookBack shows the revisions that an undo has made in the places of the old actions.
-func (m *reviewer) tookBack(msg undone) {
+func (m *reviewer) tookBack(msg undone) tea.Cmd {
 	m.held = msg.left
+	show := func() tea.Cmd { m.layout(); return nil }
 	for i, id := range msg.ids {
-		for _, it := range m.items {
+		next := msg.next[i]
+		for at, it := range m.items {
 			if it.action.ID == id {
-				it.action, it.voted = msg.next[i], false
+				*it = item{action: next}
+				if at == m.at && m.place == onCard {
+					show = m.appear
+				}
 			}
 		}
-		m.verdicts = append(m.verdicts, verdict{id, "undone, pending as " + msg.next[i].ID})
+		m.verdicts = append(m.verdicts, verdict{id, "undone, " + string(next.Status) + " as " + next.ID})
 	}
 	text := ""
 	switch {
@@ -197,7 +202,7 @@ func (m *reviewer) tookBack(msg undone) {
 	if msg.err != nil {
 		m.say(term.Red, strings.TrimSpace(text+" Not undone: "+errorText(msg.err, m.now())))
 	}
-	m.layout()
+	return show()
 }
 
 // errorText formats an error on one line, with who decided and when.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -321,6 +322,45 @@ func TestMine(t *testing.T) {
 	} {
 		if got := m.mine(&gatehouse.Action{Approval: c.p}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestUndoMakesANewCard: what the server said about the old revision does not hold for the new one, whose keys
+// are inert at first.
+func TestUndoMakesANewCard(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	old := m.items[0]
+	old.stale, old.rebases, old.voted = true, true, true
+	m.Update(armMsg(m.cards))
+	next, denied := *old.action, *m.items[1].action
+	next.ID, denied.ID, denied.Status = "act_3", "act_4", gatehouse.StatusDenied
+	m.Update(undone{ids: []string{"act_1", "act_2"}, next: []*gatehouse.Action{&next, &denied}})
+	if it := m.items[0]; it.action != &next || it.stale || it.rebases || it.voted {
+		t.Errorf("the new card is %+v", it)
+	}
+	if m.armed || press(m, "a") != nil {
+		t.Error("the new card is decided at once")
+	}
+	want := []verdict{{"act_1", "undone, pending as act_3"}, {"act_2", "undone, denied as act_4"}}
+	if !slices.Equal(m.verdicts, want) {
+		t.Errorf("the results are %v", m.verdicts)
+	}
+}
+
+// TestShortIDOfDigits: a short id is not taken for the number of a card.
+func TestShortIDOfDigits(t *testing.T) {
+	t.Parallel()
+	for where, asks := range map[string]bool{"01993512": true, "2": false, "9": false} {
+		m := testReviewer(t)
+		m.askWhere()
+		for _, k := range where {
+			press(m, string(k))
+		}
+		m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+		if m.busy != asks {
+			t.Errorf("%s asks the server: %v; %q", where, m.busy, m.message)
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (m *reviewer) helpLines() []string {
 		{"b", "rebase on the present state, where the server said that the target has changed"},
 		{"j k", "next, previous card"},
 		{"x", "select for a decision in bulk, L1 to L3; g then b shows the selection with its total effect"},
-		{"/", "filter by a text in the type, the target or the rationale"},
+		{"/", "filter by beginnings of words in the texts and values, or by an id"},
 		{"g", "go: i the inbox as a list, b the selection; r w d p a n s say where the other pages are"},
 		{"Ctrl-K", "go to a card by its number or its id"},
 		{"n p", "next, previous change"},

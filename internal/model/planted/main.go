@@ -75,7 +75,7 @@ func run(ctx context.Context, only, report, resume string) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			r.detail = err.Error()
+			r.caught, r.detail = false, err.Error()
 		}
 		word := "caught"
 		if !r.caught {
@@ -142,24 +142,25 @@ func sound(ctx context.Context, dir string, chosen []bug) error {
 
 // try plants one bug, runs its test, and takes the bug out again.
 func try(ctx context.Context, dir string, b bug) (r result, err error) {
+	r.bug = b
 	planted, err := b.apply(dir)
 	if err != nil {
-		return result{}, err
+		return r, err
 	}
 	for name, text := range planted {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		clean, err := os.ReadFile(path)
-		if err != nil {
-			return result{}, err
+		clean, failed := os.ReadFile(path)
+		if failed != nil {
+			return r, failed
 		}
 		defer func() { err = errors.Join(err, os.WriteFile(path, clean, 0o644)) }()
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return result{}, err
+			return r, err
 		}
 	}
 	start := time.Now()
 	out, failure := b.test(ctx, dir)
-	r = result{bug: b, took: time.Since(start), detail: tail(out)}
+	r.took, r.detail = time.Since(start), tail(out)
 	switch {
 	case ctx.Err() != nil:
 		return r, ctx.Err()

@@ -120,8 +120,31 @@ func TestTryDistinguishesCaughtFromMissed(t *testing.T) {
 	}
 	gone := three
 	gone.edits = []edit{{"m/m.go", "return 7", "return 8"}}
-	if _, err := try(t.Context(), dir, gone); err == nil {
+	r, err := try(t.Context(), dir, gone)
+	if err == nil {
 		t.Error("a patch that does not apply is skipped")
+	}
+	if text := table([]result{r}, time.Now()); !strings.Contains(text, "m/m.go") {
+		t.Errorf("the report does not name it: %s", text)
+	}
+	// The test takes the place of the file, so that it cannot be restored.
+	moved := plant("two is three, once", "1", "m/kept.go", "return 4", "return 5", "m", "TestFour")
+	for name, text := range map[string]string{
+		"m/kept.go": "package m\n\nfunc Four() int { return 4 }\n",
+		"m/kept_test.go": "package m\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestFour(t *testing.T) {\n" +
+			"\tif Four() != 4 {\n\t\tt.Error(os.Remove(\"kept.go\"), os.Mkdir(\"kept.go\", 0o755))\n\t}\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := try(t.Context(), dir, moved); err == nil {
+		t.Error("a file that is not restored goes unnoticed")
+	}
+	for _, name := range []string{"m/kept.go", "m/kept_test.go"} {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	missing := three
 	missing.run = "TestNone"
