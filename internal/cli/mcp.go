@@ -80,7 +80,7 @@ func (f *mcpServerFlags) Validate() error {
 func (f *mcpServerFlags) variables() (names []string) {
 	for _, h := range f.Header {
 		_, value, _ := strings.Cut(h, "=")
-		os.Expand(value, func(name string) string {
+		expand(value, func(name string) string {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -88,6 +88,20 @@ func (f *mcpServerFlags) variables() (names []string) {
 		})
 	}
 	return names
+}
+
+// expand replaces each ${NAME} in a header's value. Any other $ stands for itself.
+func expand(value string, lookup func(name string) string) string {
+	var out strings.Builder
+	for {
+		before, rest, ok := strings.Cut(value, "${")
+		name, after, closed := strings.Cut(rest, "}")
+		if !ok || !closed {
+			return out.String() + value
+		}
+		out.WriteString(before + lookup(name))
+		value = after
+	}
 }
 
 // words are the end of the proxy's command line.
@@ -235,7 +249,7 @@ func (f *mcpServerFlags) connect(log *slog.Logger) (mcp.Upstream, error) {
 	for _, h := range f.Header {
 		name, value, _ := strings.Cut(h, "=")
 		var unset []string
-		value = os.Expand(value, func(variable string) string {
+		value = expand(value, func(variable string) string {
 			v, ok := os.LookupEnv(variable)
 			if !ok {
 				unset = append(unset, variable)

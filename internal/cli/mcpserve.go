@@ -94,17 +94,23 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
 }
 
+// newMCPServer returns a server with the time limits of a public address. Its ReadTimeout ends with
+// the request's body: it does not bound a stream that answers.
+func newMCPServer(handler http.Handler, log *slog.Logger, write time.Duration) *http.Server {
+	return &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: write,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+}
+
 // serveMCP serves a handler of MCP on an address until it is interrupted.
 func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger, write time.Duration) error {
 	listener, err := (&net.ListenConfig{}).Listen(g.Ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
-	s := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: write,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
+	s := newMCPServer(handler, log, write)
 	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
 	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
 		log.Warn("other machines reach this address, and keys would cross the network in the clear: " +

@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,12 +13,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/mcp"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
@@ -242,6 +247,43 @@ func TestMCPTwoProxies(t *testing.T) {
 	}
 }
 
+// TestMCPHeader: only ${NAME} in a header stands for a variable.
+func TestMCPHeader(t *testing.T) {
+	t.Parallel()
+	value := expand("ab$cd ${TOKEN}$ ${x", strings.ToLower)
+	if want := "ab$cd token$ ${x"; value != want {
+		t.Errorf("got %q, want %q", value, want)
+	}
+	for header, code := range map[string]int{"A=ab$cd": 0, "A=${PATH}": 0, "A=${}": term.ExitUsage} {
+		f := mcpServerFlags{Upstream: "https://127.0.0.1:1/", Header: []string{header}}
+		if _, err := f.connect(slog.New(slog.DiscardHandler)); (err == nil) != (code == 0) {
+			t.Errorf("%s: %v", header, err)
+		}
+	}
+}
+
+// TestMCPUnfinishedBody: a client cannot keep a connection open with a body that does not end.
+func TestMCPUnfinishedBody(t *testing.T) {
+	t.Parallel()
+	s := newMCPServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}), slog.New(slog.DiscardHandler), time.Minute)
+	s.ReadTimeout /= 600
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	go func() { _ = s.Serve(listener) }()
+	t.Cleanup(func() { _ = s.Close() })
+	c, err := net.Dial("tcp", listener.Addr().String())
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	must(t, c.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{")
+	must(t, err)
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("the connection stays open: %v", err)
+	}
+}
+
 // TestMCPInstall prints entries that name the proxy, and never a key.
 func TestMCPInstall(t *testing.T) {
 	t.Parallel()
@@ -262,6 +304,7 @@ func TestMCPInstall(t *testing.T) {
 		code               int
 	}{
 		{"crm", "Authorization=Bearer ${CRM_TOKEN}", `env_vars = ["GATEHOUSE_KEY","CRM_TOKEN"]`, 0},
+		{"crm", "Authorization=ab$cd $1 ${A}${B} ${", `env_vars = ["GATEHOUSE_KEY","A","B"]`, 0},
 		{"crm", "Authorization", "", 2}, {"../crm", "A=b", "", 2},
 	} {
 		g, stdout, stderr := testGlobals(t)

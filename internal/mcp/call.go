@@ -192,15 +192,20 @@ func join(
 	for range maxChain {
 		proposal.IdempotencyKey = "mcp:" + hash(key, before)
 		a, replayed, err := gate.Propose(ctx, proposal)
-		if err != nil {
-			return nil, err
+		earlier := ""
+		if err == nil {
+			earlier = a.ID
+			a, err = last(ctx, gate, a)
 		}
-		earlier := a.ID
-		if a, err = last(ctx, gate, a); err != nil {
+		if err != nil {
+			if !refusal(err) {
+				err = errors.Join(err, folder.lose(key, proposal.IdempotencyKey))
+			}
 			return nil, err
 		}
 		switch {
 		case !replayed,
+			known.Lost == proposal.IdempotencyKey,
 			!a.Status.Finished(),
 			a.Status == gatehouse.StatusUnknown,
 			a.ID == known.Open,
@@ -212,6 +217,12 @@ func join(
 		before = a.ID
 	}
 	return nil, fmt.Errorf("the same call was made more than %d times", maxChain)
+}
+
+// refusal reports whether an error proves that the gate has not done what it was asked.
+func refusal(err error) bool {
+	var e *gatehouse.Error
+	return errors.As(err, &e) && (e.Code == gatehouse.CodeRateLimited || !e.Code.Retryable())
 }
 
 // rejectionHolds reports whether a rejection also answers equal calls: for a while, so that
@@ -227,7 +238,7 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 		return nil
 	}
 	var e *gatehouse.Error
-	if errors.As(err, &e) {
+	if errors.As(err, &e) && refusal(err) {
 		detail := e.Detail
 		for _, v := range e.Violations {
 			if text := v.Pointer + " " + v.Detail; text != e.Detail {
@@ -237,9 +248,10 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 		return p.gateResult(f, "", "refused",
 			fmt.Sprintf("The gate refused the call (%s): %s. Nothing was carried out.", e.Code, detail))
 	}
-	p.Log.Error("the gate was not reached", "error", err)
-	return p.gateResult(f, "", "unreachable",
-		"The gate could not be reached, so nothing was carried out by this call. Try again later.")
+	p.Log.Error("the gate did not answer", "error", err)
+	return p.gateResult(f, "", "unreachable", "The gate did not answer. Whether it has stored this call, and carries "+
+		"it out, is not known here. Make the same call again later: it joins the action if there is one, and is not "+
+		"carried out twice.")
 }
 
 // outcome waits for an action for at most the hold, and answers with its outcome.

@@ -47,8 +47,8 @@ func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
 // frameError is the error of a refused frame, with the code to answer. id is the
-// raw id, nil if it was not read; request says that the frame is known to be a
-// request, which needs an answer.
+// raw id, nil if it was not read or is not valid; request says that the frame may
+// be a request, which needs an answer.
 type frameError struct {
 	code    int
 	detail  string
@@ -57,10 +57,6 @@ type frameError struct {
 }
 
 func (e *frameError) Error() string { return e.detail }
-
-func badFrame(format string, args ...any) error {
-	return &frameError{code: codeInvalidRequest, detail: fmt.Sprintf(format, args...)}
-}
 
 // parseFrame parses a line without its end. It refuses everything that two
 // parsers could read differently: member names in another case, duplicate or
@@ -74,10 +70,12 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 		return nil, &frameError{code: codeParse, detail: "the frame is not valid JSON: " + err.Error()}
 	}
 	if trimmed := bytes.TrimLeft(raw, " \t\n"); trimmed[0] != '{' {
-		return nil, badFrame("the frame is not an object: batches are not supported")
+		return nil, &frameError{
+			code: codeInvalidRequest, detail: "the frame is not an object: batches are not supported", request: true,
+		}
 	}
 	f := &frame{raw: raw}
-	var version []byte
+	var version, method []byte
 	var unknown []string
 	for _, m := range members(raw) {
 		switch m.name {
@@ -86,9 +84,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 		case "id":
 			f.id = m.value
 		case "method":
-			if err := json.Unmarshal(m.value, &f.method); err != nil || f.method == "" || len(f.method) > maxMethod {
-				return nil, badFrame("method must be a string of 1 to %d bytes", maxMethod)
-			}
+			method, f.method = m.value, text(m.value)
 		case "params":
 			f.params = m.value
 		case "result":
@@ -99,8 +95,12 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 			unknown = append(unknown, m.name)
 		}
 	}
-	if err := f.checkID(); err != nil {
-		return nil, err
+	if wrong := f.checkID(); wrong != "" {
+		return nil, &frameError{code: codeInvalidRequest, detail: wrong, request: method != nil}
+	}
+	if method != nil && (f.method == "" || len(f.method) > maxMethod) {
+		detail := fmt.Sprintf("method must be a string of 1 to %d bytes", maxMethod)
+		return nil, &frameError{codeInvalidRequest, detail, f.id, f.id != nil}
 	}
 	if wrong := f.wrong(version, unknown); wrong != "" {
 		return nil, &frameError{codeInvalidRequest, wrong, f.id, f.isRequest()}
@@ -131,23 +131,23 @@ func (f *frame) wrong(version []byte, unknown []string) string {
 	return ""
 }
 
-// checkID accepts strings and numbers, and null for an error that answers no
-// request.
-func (f *frame) checkID() error {
+// checkID describes what is wrong with the id, "" for nothing. It accepts strings and numbers, and
+// null for an error that answers no request.
+func (f *frame) checkID() string {
 	if f.id == nil {
-		return nil
+		return ""
 	}
 	if len(f.id) > maxID {
-		return badFrame("the id is longer than %d bytes", maxID)
+		return fmt.Sprintf("the id is longer than %d bytes", maxID)
 	}
 	switch c := f.id[0]; {
 	case c == '"', c == '-', c >= '0' && c <= '9':
-		return nil
+		return ""
 	case string(f.id) == "null" && f.failure != nil && f.method == "":
 		f.id = nil
-		return nil
+		return ""
 	}
-	return badFrame("the id is neither a string nor a number")
+	return "the id is neither a string nor a number"
 }
 
 // toolMethod reports whether a lenient server could read a method, in any

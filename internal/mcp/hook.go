@@ -34,6 +34,8 @@ type Hook struct {
 type HookCall struct {
 	Tool  string
 	Input gatehouse.JSON
+	// Folder is the agent's working directory, "" if the agent does not say it.
+	Folder string
 }
 
 // HookAnswer is the gate's decision.
@@ -65,7 +67,7 @@ func parseHookCall(b []byte, input string) (*HookCall, error) {
 	if b = bytes.TrimSpace(b); b[0] != '{' {
 		return nil, errors.New("the agent's input is not an object")
 	}
-	c := &HookCall{Tool: text(memberOf(b, "tool_name"))}
+	c := &HookCall{Tool: text(memberOf(b, "tool_name")), Folder: text(memberOf(b, "cwd"))}
 	var err error
 	if c.Input, err = gatehouse.Canonicalize(memberOf(b, input)); err != nil || !c.Input.IsObject() {
 		return nil, errors.New(input + " is not an object")
@@ -75,6 +77,9 @@ func parseHookCall(b []byte, input string) (*HookCall, error) {
 	}
 	return c, nil
 }
+
+// maxFolder bounds the working directory that reviewers see, in bytes.
+const maxFolder = 4 << 10
 
 // Ask proposes the call, waits for the decision, and releases each call once.
 // After an error, the call must not run.
@@ -92,6 +97,12 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 	}
 	// The key omits the agent's id of the call: a model's retry has a new id.
 	key := hash("hook", me.ID, h.Agent, c.Tool, string(c.Input))
+	if c.Folder != "" { // the same command does something else elsewhere
+		key = hash("hook in a folder", key, c.Folder)
+		proposal.Context = gatehouse.ObjectJSON(gatehouse.Member{
+			Name: "working_directory", Value: gatehouse.StringJSON(clip(c.Folder, maxFolder)),
+		})
+	}
 	a, err := join(ctx, h.Gate, h.Folder, key, proposal)
 	if err != nil {
 		return nil, err
@@ -154,6 +165,7 @@ func (h *Hook) settle(ctx context.Context, a *gatehouse.Action) (*gatehouse.Acti
 	}
 }
 
+// complete reports the agent's approved calls as released.
 func (h *Hook) complete(ctx context.Context, connector string, wait time.Duration) error {
 	pushes, err := h.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
 		Connectors: []string{connector}, Own: true, Max: parallel, Wait: gatehouse.Duration(wait),
@@ -162,20 +174,17 @@ func (h *Hook) complete(ctx context.Context, connector string, wait time.Duratio
 		return err
 	}
 	released := gatehouse.Member{Name: "released_to", Value: gatehouse.StringJSON(h.Agent)}
-	for _, p := range pushes {
-		if stopped, err := h.stop(ctx, &p); err != nil {
-			return err
-		} else if stopped {
-			continue
+	var failed error
+	for _, p := range pushes { // a push without a report would become unknown
+		stopped, err := h.stop(ctx, &p)
+		if err == nil && !stopped {
+			_, err = h.Gate.CompletePush(ctx, p.Push.ID, gatehouse.PushResult{
+				Generation: p.Lease.Generation, ResponseMetadata: gatehouse.ObjectJSON(released),
+			})
 		}
-		_, err = h.Gate.CompletePush(ctx, p.Push.ID, gatehouse.PushResult{
-			Generation: p.Lease.Generation, ResponseMetadata: gatehouse.ObjectJSON(released),
-		})
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // stop fails the push of a call that a reviewer has edited, if the agent can run the

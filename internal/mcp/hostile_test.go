@@ -34,7 +34,11 @@ func (r *recorder) Close() error             { return nil }
 
 func (r *recorder) Send(frame []byte) error {
 	if f, err := parseFrame(frame, clientDepth); err == nil && isOwn(f.id) {
-		go r.proxy.serverFrame(resultFrame(f.id, []byte(`{"tools":[{"name":"write"}]}`)))
+		result := `{"tools":[{"name":"write"}]}`
+		if f.method == "server/discover" {
+			result = `{"capabilities":{},"instructions":"Write."}`
+		}
+		go r.proxy.serverFrame(resultFrame(f.id, []byte(result)))
 		return nil
 	}
 	r.mu.Lock()
@@ -206,6 +210,58 @@ func TestHostileFrames(t *testing.T) {
 		if !r.passes(t, []byte(frame)) {
 			t.Errorf("refused: %q", frame)
 		}
+	}
+}
+
+// TestRefusedFrames: a refused frame that may be a request is answered, with its id if that is valid.
+func TestRefusedFrames(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	_, r := newRecorded(t, &out)
+	long := strings.Repeat("m", maxMethod+1)
+	for frame, id := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"` + long + `"}`:                         "1",
+		`{"jsonrpc":"2.0","id":1,"method":5}`:                                      "1",
+		`{"jsonrpc":"2.0","method":"ping","id":{}}`:                                "null",
+		`{"jsonrpc":"2.0","method":"ping","id":"` + strings.Repeat(long, 2) + `"}`: "null",
+		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                               "null",
+		`{"jsonrpc":"2.0","method":"` + long + `"}`:                                "",
+		`{"jsonrpc":"2.0","id":{},"result":{}}`:                                    "",
+	} {
+		want := ""
+		if id != "" {
+			want = `{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,`
+		}
+		out.Reset()
+		if r.passes(t, []byte(frame)) || !strings.HasPrefix(out.String(), want) || want == "" && out.Len() > 0 {
+			t.Errorf("%s is answered with %q, want %s", frame, out.String(), want)
+		}
+	}
+}
+
+// TestCanceledRequests: requests that the client canceled, and that the server therefore does not
+// answer, leave room for others; a late answer is passed on.
+func TestCanceledRequests(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	p, r := newRecorded(t, &out)
+	for id := range maxOpen {
+		p.clientFrame(t.Context(), fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id))
+		if id > 0 {
+			p.clientFrame(t.Context(), fmt.Appendf(nil,
+				`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id))
+		}
+	}
+	answer := `{"jsonrpc":"2.0","id":1,"result":{}}`
+	if p.serverFrame([]byte(answer)); out.String() != answer+"\n" {
+		t.Errorf("the client got %q, want %q", out.String(), answer)
+	}
+	r.take()
+	for _, id := range []string{"1", `"next"`} {
+		p.clientFrame(t.Context(), []byte(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`))
+	}
+	if sent := r.take(); len(sent) != 2 || len(p.forwarded) != 3 {
+		t.Errorf("%d requests reached the server, and %d are open: %s", len(sent), len(p.forwarded), &out)
 	}
 }
 

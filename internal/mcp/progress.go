@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,11 @@ const progressFrame = `{"jsonrpc":"2.0","method":"notifications/progress",` +
 // step is what a waiting interval adds to the progress. It is small, so that
 // the tool's own progress, reported later, is larger.
 const step = 1e-6
+
+// after returns the next larger progress of a waiting interval. The largest number stays.
+func after(progress float64) float64 {
+	return min(max(progress+step, math.Nextafter(progress, math.Inf(1))), math.MaxFloat64)
+}
 
 // progressToken is the token for progress of the proxy's own call of an action.
 func progressToken(action string) gatehouse.JSON {
@@ -53,7 +59,7 @@ func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (sto
 			case <-tick.C:
 				message := gatehouse.StringJSON("waiting for the gate: " + a.ID)
 				w.mu.Lock()
-				w.last += step
+				w.last = after(w.last)
 				p.answer(fmt.Appendf(nil, progressFrame, w.token, strconv.FormatFloat(w.last, 'f', -1, 64), message))
 				w.mu.Unlock()
 			}

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -35,6 +36,19 @@ func TestProgress(t *testing.T) {
 	}
 	if got := out.String(); got != want {
 		t.Errorf("the client received %s", strings.TrimSpace(got))
+	}
+}
+
+// TestProgressGrows: the progress of a waiting interval grows beside large numbers, too.
+func TestProgressGrows(t *testing.T) {
+	t.Parallel()
+	for _, progress := range []float64{-1e300, -1, 0, 1, 1e10, 1e15, 1e300} {
+		if next := after(progress); next <= progress {
+			t.Errorf("%g follows %g", next, progress)
+		}
+	}
+	if next := after(math.MaxFloat64); next != math.MaxFloat64 {
+		t.Errorf("%g follows the largest number", next)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,9 +95,8 @@ type Proxy struct {
 	writing sync.Mutex
 
 	mu sync.Mutex
-	// forwarded maps each request that the server has not answered yet to its
-	// method.
-	forwarded map[string]string
+	// forwarded holds the requests that the server has not answered yet, by id.
+	forwarded map[string]forwarded
 	// pending holds the proxy's own requests, by id.
 	pending map[string]chan reply
 	count   int
@@ -118,6 +118,8 @@ type Proxy struct {
 	tasked bool
 	// serverTasks says that the server offers its own tasks, as an extension.
 	serverTasks bool
+	// greeted says that the server has answered initialize or server/discover.
+	greeted bool
 	// instructions are the server's own, unchanged.
 	instructions gatehouse.JSON
 	ended        error
@@ -140,6 +142,13 @@ type Proxy struct {
 	pinsChanged func()
 }
 
+// forwarded is a request that was passed on to the server.
+type forwarded struct {
+	method string
+	// canceled says that the client has canceled the request: the answer may never come.
+	canceled bool
+}
+
 // reply is the server's answer to one of the proxy's own requests.
 type reply struct {
 	result, failure []byte
@@ -160,7 +169,7 @@ func howEnded(err error) error {
 
 func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
-		Config: c, out: out, forwarded: map[string]string{}, pending: map[string]chan reply{},
+		Config: c, out: out, forwarded: map[string]forwarded{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}),
 	}
@@ -243,7 +252,7 @@ func (p *Proxy) end(err error) {
 func (p *Proxy) answerForwarded() {
 	p.mu.Lock()
 	open, ended := p.forwarded, p.ended
-	p.forwarded = map[string]string{}
+	p.forwarded = map[string]forwarded{}
 	p.mu.Unlock()
 	for id := range open {
 		p.answer(errorFrame([]byte(id), codeInternal, ended.Error()))
@@ -313,10 +322,13 @@ func (p *Proxy) checkClient(f *frame) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, forwarded := p.forwarded[string(f.id)]
+	if len(p.forwarded)+len(p.held) >= maxOpen {
+		maps.DeleteFunc(p.forwarded, func(_ string, r forwarded) bool { return r.canceled })
+	}
+	_, open := p.forwarded[string(f.id)]
 	_, held := p.held[string(f.id)]
 	switch {
-	case forwarded || held:
+	case open || held:
 		return refuse(codeInvalidRequest, "a request with this id has not been answered yet")
 	case len(p.forwarded)+len(p.held) >= maxOpen:
 		return refuse(codeInternal, "too many requests are open")
@@ -358,7 +370,7 @@ func (p *Proxy) forward(f *frame) {
 		p.mu.Lock()
 		ended := p.ended
 		if ended == nil {
-			p.forwarded[string(f.id)] = f.method
+			p.forwarded[string(f.id)] = forwarded{method: f.method}
 		}
 		p.mu.Unlock()
 		if ended != nil {
@@ -414,6 +426,10 @@ func (p *Proxy) cancel(f *frame) bool { return p.leave(memberOf(f.params, "reque
 func (p *Proxy) leave(id []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if r, open := p.forwarded[string(id)]; open {
+		r.canceled = true
+		p.forwarded[string(id)] = r
+	}
 	end, held := p.held[string(id)]
 	if held {
 		end()
@@ -496,9 +512,9 @@ func (p *Proxy) serverFrame(line []byte) {
 func (p *Proxy) answered(id []byte) (method string, open bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	method, open = p.forwarded[string(id)]
+	r, open := p.forwarded[string(id)]
 	delete(p.forwarded, string(id))
-	return method, open
+	return r.method, open
 }
 
 // failBroken fails the proxy's own requests whose id appears in a broken frame.

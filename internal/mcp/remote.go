@@ -74,7 +74,7 @@ const (
 	streamPause = time.Second
 	// maxPause bounds the pause that a server sets.
 	maxPause = 30 * time.Second
-	// maxResumes is how often in a row a stream is reopened without an event.
+	// maxResumes is how often in a row the stream of an answer is reopened without an event.
 	maxResumes = 5
 )
 
@@ -270,17 +270,16 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 		return nil
 	}
 	defer resp.Body.Close()
+	err = fmt.Errorf("the server answered %s", status(resp))
+	// Whatever its body says, this status ends the session.
+	if resp.StatusCode == http.StatusNotFound && req.Header.Get(sessionHeader) != "" {
+		r.stop(errors.New("the server has ended its session"))
+		return errNotSent{err}
+	}
 	if failure := errorOf(resp); failure != nil {
 		r.seen(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))
 		x.cancel()
 		return nil
-	}
-	err = fmt.Errorf("the server answered %s", status(resp))
-	r.mu.Lock()
-	over := resp.StatusCode == http.StatusNotFound && r.session != ""
-	r.mu.Unlock()
-	if over {
-		r.stop(errors.New("the server has ended its session"))
 	}
 	if refuses(resp.StatusCode) {
 		return errNotSent{err}
@@ -288,13 +287,17 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	return err
 }
 
-// refuses reports whether a status proves that a request was not executed.
+// refuses reports whether a status proves that a request was not executed. Of the redirects, only
+// those that ask for the same request elsewhere do (RFC 9110, section 15.4): servers send the others
+// after they have executed a request, too.
 func refuses(code int) bool {
 	switch code {
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
 	case http.StatusRequestTimeout, http.StatusConflict:
 		return false
 	}
-	return code >= 300 && code < 500
+	return code >= 400 && code < 500
 }
 
 // status returns the bounded status line of a response.
@@ -389,23 +392,28 @@ func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	}
 }
 
-// listen passes on a legacy server's unsolicited messages.
+// listen passes on a legacy server's unsolicited messages until the upstream is closed. After short
+// streams without a message, it pauses longer.
 func (r *remote) listen() {
 	var s stream
-	for failures := 0; failures < maxResumes; failures++ {
+	for quiet := 0; ; {
+		opened := time.Now()
 		resp, err := r.reopen(r.ctx, s.last)
 		if errors.Is(err, errNoStream) {
 			return
 		}
+		quiet++
 		if err == nil {
-			s.read(resp.Body, func(frame []byte) { failures = 0; r.seen(frame) })
+			s.read(resp.Body, func(frame []byte) { quiet = 0; r.seen(frame) })
 			_ = resp.Body.Close()
+			if time.Since(opened) > maxPause {
+				quiet = 0
+			}
 		}
-		if !pause(r.ctx, s.pause()) {
+		if !pause(r.ctx, min(s.pause()*time.Duration(max(quiet, 1)), maxPause)) {
 			return
 		}
 	}
-	r.log.Warn("the server's own messages are not received any more")
 }
 
 var errNoStream = errors.New("the server has no stream of its own")
@@ -425,7 +433,7 @@ func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error
 	}
 	if resp.StatusCode != http.StatusOK || contentType(resp) != streamType {
 		_ = resp.Body.Close()
-		if refuses(resp.StatusCode) {
+		if resp.StatusCode < http.StatusBadRequest || refuses(resp.StatusCode) {
 			return nil, errNoStream
 		}
 		return nil, fmt.Errorf("the server answered %s", status(resp))
@@ -516,8 +524,7 @@ func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Re
 
 // stream reads server-sent events.
 type stream struct {
-	// last is the last event id that was read, even if its event is incomplete;
-	// "" for none.
+	// last is the id of the last complete event, "" for none.
 	last  string
 	retry time.Duration
 }
@@ -534,6 +541,7 @@ func (s *stream) pause() time.Duration {
 func (s *stream) read(body io.Reader, each func([]byte)) {
 	in := newLines(body, maxServerFrame)
 	var data []byte
+	id := s.last
 	for {
 		line, err := in.line()
 		if err != nil || len(data)+len(line) > maxServerFrame {
@@ -543,7 +551,7 @@ func (s *stream) read(body io.Reader, each func([]byte)) {
 			if len(data) > 0 {
 				each(data)
 			}
-			data = nil
+			data, s.last = nil, id
 			continue
 		}
 		name, value, _ := strings.Cut(string(line), ":")
@@ -556,7 +564,7 @@ func (s *stream) read(body io.Reader, each func([]byte)) {
 			data = append(data, value...)
 		case "id":
 			if len(value) <= maxID && !strings.Contains(value, "\x00") {
-				s.last = value
+				id = value
 			}
 		case "retry":
 			if ms, err := time.ParseDuration(value + "ms"); err == nil && ms > 0 {

@@ -87,6 +87,9 @@ func TestRemoteOutcomes(t *testing.T) {
 		"too many":       {status(429), "not sent"},
 		"a redirect": {
 			func(w http.ResponseWriter, _ request) { w.Header().Set("Location", other.URL); w.WriteHeader(307) }, "not sent"},
+		"moved":      {status(308), "not sent"},
+		"found":      {status(302), "unknown"},
+		"see other":  {status(303), "unknown"},
 		"conflict":   {status(409), "unknown"},
 		"broken":     {status(500), "unknown"},
 		"down":       {status(503), "unknown"},
@@ -223,9 +226,25 @@ func (w *waiter) Write(b []byte) (int, error) {
 // proxy, so that the client starts a new one.
 func TestRemoteSessionOver(t *testing.T) {
 	t.Parallel()
+	for name, refuse := range map[string]func(http.ResponseWriter, *http.Request){
+		"a plain answer": http.NotFound,
+		"an error of the protocol": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testSessionOver(t, refuse)
+		})
+	}
+}
+
+func testSessionOver(t *testing.T, refuse http.HandlerFunc) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Mcp-Session-Id") != "" {
-			http.NotFound(w, r)
+			refuse(w, r)
 			return
 		}
 		w.Header().Set("Mcp-Session-Id", "s1")
@@ -241,7 +260,7 @@ func TestRemoteSessionOver(t *testing.T) {
 	var unsent errNotSent
 	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err,
 		&unsent) {
-		t.Errorf("the call: %v", err)
+		t.Fatalf("the call: %v", err)
 	}
 	for {
 		if _, err := upstream.Receive(); err != nil {
@@ -249,6 +268,49 @@ func TestRemoteSessionOver(t *testing.T) {
 				t.Error(err)
 			}
 			return
+		}
+	}
+}
+
+// TestRemoteListens: a server's own stream is opened again however often it ends without a message.
+func TestRemoteListens(t *testing.T) {
+	t.Parallel()
+	var streams atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch in := readRequest(t, r); {
+		case r.Method == http.MethodGet && streams.Add(1) <= maxResumes+1:
+			events(w, "retry: 1\n\n")
+		case r.Method == http.MethodGet:
+			events(w, `data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`+"\n\n")
+			<-r.Context().Done()
+		case in.ID == nil:
+			w.WriteHeader(http.StatusAccepted)
+		default:
+			answerJSON(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25"}}`, in.ID)
+		}
+	}))
+	t.Cleanup(server.Close)
+	p := newRemote(t, Remote{URL: server.URL})
+	told := &waiter{text: "list_changed", found: make(chan struct{})}
+	p.out = told
+	p.clientFrame(t.Context(), []byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	select {
+	case <-told.found:
+	case <-time.After(time.Minute):
+		t.Errorf("the proxy stopped listening after %d streams", streams.Load())
+	}
+}
+
+// TestStreamID: a stream is continued after its last complete event.
+func TestStreamID(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"id: 4\ndata: a\n\nid: 5\ndata: b\n": "4", "id: 4\n\nid: 5": "4", "id: 4\ndata:\n\ndata: b\n\n": "4",
+		"id: 5\n": "3",
+	} {
+		s := stream{last: "3"}
+		if s.read(strings.NewReader(text), func([]byte) {}); s.last != want {
+			t.Errorf("%q: the last event is %q, want %q", text, s.last, want)
 		}
 	}
 }
@@ -277,7 +339,13 @@ func TestRemoteRelist(t *testing.T) {
 	if err != nil || !l.differs.quarantines("a") {
 		t.Fatalf("%v: %+v", err, l)
 	}
-	// The question is recorded concurrently, in a folder that the test removes.
+	awaitAsked(t, p)
+}
+
+// awaitAsked waits until people are asked about changed tools: this is recorded concurrently, in a
+// folder that the test removes.
+func awaitAsked(t *testing.T, p *Proxy) {
+	t.Helper()
 	for deadline := time.Now().Add(time.Minute); p.Folder.hashOf("act_1") == ""; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("nobody was asked")

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	linked "container/list"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // Folder stores a proxy's state across restarts: the pins of its server, and
@@ -18,13 +21,15 @@ import (
 // (A rejection that still holds does.)
 type Folder struct {
 	dir string
-	// pinning is held by the proxy that pins the first tools.
+	// pinning is held while the pins are read and replaced.
 	pinning sync.Mutex
 	mu      sync.Mutex
-	// calls is keyed by the hash of a call.
-	calls map[string]callState
-	// order lists the hashes, oldest first.
-	order []string
+	// calls holds each call's element of order, by the hash of the call.
+	calls map[string]*linked.Element
+	// order holds a storedCall for each call; the one that changed last is at the end.
+	order *linked.List
+	// lines is about how many lines the journal has.
+	lines int
 	// swept is when used rounds were last removed.
 	swept time.Time
 }
@@ -35,13 +40,17 @@ type callState struct {
 	Last string `json:"last,omitempty"`
 	// Open is the action that equal calls join, "" for none.
 	Open string `json:"open,omitempty"`
+	// Lost is the idempotency key of a proposal that the gate did not answer, "" for none. Its action,
+	// if there is one, answers the next equal call.
+	Lost string `json:"lost,omitempty"`
 }
 
 // maxCalls bounds how many calls are remembered.
 const maxCalls = 10_000
 
 // callsFile is a journal: each line is a call's new state, and a call's last
-// line is valid.
+// line is valid. Empty lines between them keep the line after a truncated one
+// whole.
 const callsFile = "calls.jsonl"
 
 // OpenFolder opens the folder and creates it if needed. Only its owner may read
@@ -50,29 +59,34 @@ func OpenFolder(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	f := &Folder{dir: dir, calls: map[string]callState{}}
+	f := &Folder{dir: dir, calls: map[string]*linked.Element{}, order: linked.New()}
+	return f, f.load()
+}
+
+// load reads the journal. If it is long, load replaces it by the calls that are remembered.
+func (f *Folder) load() error {
 	b, err := os.ReadFile(f.path(callsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return err
 	}
-	count := 0
+	f.lines = 0
 	for line := range bytes.Lines(b) {
 		var c storedCall
-		// A line truncated by a crash counts as not written, with the line that was
-		// appended to it later.
+		// A line truncated by a crash or a full disk counts as not written.
 		if json.Unmarshal(line, &c) == nil {
-			f.put(c.Hash, c.callState)
-			count++
+			f.put(c)
+			f.lines++
 		}
 	}
-	if count > 2*maxCalls {
-		var short bytes.Buffer
-		for _, hash := range f.order {
-			_ = json.NewEncoder(&short).Encode(storedCall{hash, f.calls[hash]}) // strings always encode
-		}
-		return f, f.replace(callsFile, short.Bytes())
+	if f.lines <= 2*maxCalls {
+		return nil
 	}
-	return f, nil
+	var short bytes.Buffer
+	for e := f.order.Front(); e != nil; e = e.Next() {
+		_ = json.NewEncoder(&short).Encode(e.Value) // strings always encode
+	}
+	f.lines = f.order.Len()
+	return f.replace(callsFile, short.Bytes())
 }
 
 func (f *Folder) path(name string) string { return filepath.Join(f.dir, name) }
@@ -82,16 +96,28 @@ type storedCall struct {
 	callState
 }
 
-// put keeps a call in memory. Above maxCalls, it forgets the call that was added first.
-func (f *Folder) put(hash string, c callState) {
-	if _, known := f.calls[hash]; !known {
-		f.order = append(f.order, hash)
-		if len(f.order) > maxCalls {
-			delete(f.calls, f.order[0])
-			f.order = f.order[1:]
-		}
+// put keeps a call in memory. Above maxCalls, it forgets the call that has not changed for the longest time.
+func (f *Folder) put(c storedCall) {
+	if e, known := f.calls[c.Hash]; known {
+		e.Value = c
+		f.order.MoveToBack(e)
+		return
 	}
-	f.calls[hash] = c
+	f.calls[c.Hash] = f.order.PushBack(c)
+	if f.order.Len() > maxCalls {
+		oldest, _ := f.order.Remove(f.order.Front()).(storedCall)
+		delete(f.calls, oldest.Hash)
+	}
+}
+
+// get returns the state of a call. f.mu is held.
+func (f *Folder) get(hash string) callState {
+	e, known := f.calls[hash]
+	if !known {
+		return callState{}
+	}
+	c, _ := e.Value.(storedCall)
+	return c.callState
 }
 
 func (f *Folder) read(name string, into any) error {
@@ -141,6 +167,24 @@ func (f *Folder) pinsOr(found *catalogue) (pinned *catalogue, first bool, err er
 	return pinned, false, err
 }
 
+// repin changes the pinned catalogue if it still is the given version.
+func (f *Folder) repin(version string, changes []gatehouse.Member) error {
+	f.pinning.Lock()
+	defer f.pinning.Unlock()
+	pinned, err := f.pins()
+	if err != nil {
+		return err
+	}
+	if catalogueHash(pinned) != version {
+		return errPinsMoved
+	}
+	for _, m := range changes {
+		pinned.apply(m.Name, m.Value)
+	}
+	return f.setPins(pinned)
+}
+
+// setPins replaces the pinned catalogue. f.pinning is held.
 func (f *Folder) setPins(c *catalogue) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -152,12 +196,17 @@ func (f *Folder) setPins(c *catalogue) error {
 func (f *Folder) call(hash string) callState {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.calls[hash]
+	return f.get(hash)
 }
 
 // open records that equal calls join an action.
 func (f *Folder) open(hash, action string) error {
-	return f.change(hash, func(c *callState) { c.Open = action })
+	return f.change(hash, func(c *callState) { c.Open, c.Lost = action, "" })
+}
+
+// lose records that the gate did not answer a proposal.
+func (f *Folder) lose(hash, idempotencyKey string) error {
+	return f.change(hash, func(c *callState) { c.Lost = idempotencyKey })
 }
 
 // consume records that a client has received the outcome of an action. If past
@@ -177,8 +226,8 @@ func (f *Folder) consume(hash, action string, past bool) error {
 func (f *Folder) hashOf(action string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for hash, c := range f.calls {
-		if c.Open == action {
+	for hash := range f.calls {
+		if f.get(hash).Open == action {
 			return hash
 		}
 	}
@@ -190,13 +239,13 @@ func (f *Folder) hashOf(action string) string {
 func (f *Folder) change(hash string, edit func(*callState)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	c := f.calls[hash]
+	c := storedCall{hash, f.get(hash)}
 	before := c
-	if edit(&c); c == before {
+	if edit(&c.callState); c == before {
 		return nil
 	}
-	f.put(hash, c)
-	b, err := json.Marshal(storedCall{hash, c})
+	f.put(c)
+	b, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
@@ -204,6 +253,12 @@ func (f *Folder) change(hash string, edit func(*callState)) error {
 	if err != nil {
 		return err
 	}
-	_, err = journal.Write(append(b, '\n'))
-	return errors.Join(err, journal.Close())
+	_, err = fmt.Fprintf(journal, "\n%s\n", b)
+	if err = errors.Join(err, journal.Close()); err != nil {
+		return err
+	}
+	if f.lines++; f.lines > 2*maxCalls {
+		return f.load()
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -24,7 +25,7 @@ type listed struct {
 // waitTool is the definition of the tool with which a client waits for an
 // outcome.
 const waitTool = `{"name":"gatehouse_wait","title":"Wait for an approval",` +
-	`"description":"Waits for the outcome of a call that people have to approve first, at most 45 seconds, ` +
+	`"description":"Waits for the outcome of a call that people have to approve first, for a limited time, ` +
 	`and returns the tool's result once it was carried out. Give the action id from the pending result.",` +
 	`"inputSchema":{"type":"object","properties":{"action_id":{"type":"string"}},"required":["action_id"],` +
 	`"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
@@ -42,16 +43,7 @@ func (p *Proxy) greeting(f *frame) []byte {
 	if offered := offerTasks(result); !bytes.Equal(offered, result) {
 		result, changed = offered, true
 	}
-	own := memberOf(result, "instructions")
-	var instructions gatehouse.JSON
-	if own != nil {
-		instructions = gatehouse.StringJSON(text(own))
-	}
-	p.mu.Lock()
-	p.instructions = instructions
-	p.serverTasks = memberOf(memberOf(memberOf(f.result, "capabilities"), "extensions"), tasksExtension) != nil
-	p.tasked = text(memberOf(result, "protocolVersion")) == tasksVersion
-	p.mu.Unlock()
+	instructions := p.learnServer(f.result)
 	if pinned, err := p.Folder.pins(); err == nil && pinned.Instructions != instructions {
 		var old []byte
 		if pinned.Instructions != "" {
@@ -63,6 +55,44 @@ func (p *Proxy) greeting(f *frame) []byte {
 		return f.raw
 	}
 	return resultFrame(f.id, result)
+}
+
+// learnServer records what a server's answer to initialize or server/discover says of it, and
+// returns its instructions.
+func (p *Proxy) learnServer(result []byte) (instructions gatehouse.JSON) {
+	if own := memberOf(result, "instructions"); own != nil {
+		instructions = gatehouse.StringJSON(text(own))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.greeted, p.instructions = true, instructions
+	p.serverTasks = memberOf(memberOf(memberOf(result, "capabilities"), "extensions"), tasksExtension) != nil
+	p.tasked = text(memberOf(result, "protocolVersion")) == tasksVersion
+	return instructions
+}
+
+// greet sends server/discover if the client uses the protocol without sessions and has not sent it:
+// the instructions are part of the pins. A server that does not know the method has none.
+func (p *Proxy) greet(ctx context.Context) error {
+	p.mu.Lock()
+	needless := p.greeted || p.meta == nil
+	p.mu.Unlock()
+	if needless {
+		return nil
+	}
+	r := p.ask(ctx, "server/discover", []byte(`{}`))
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.failure != nil && string(memberOf(r.failure, "code")) != strconv.Itoa(codeNoMethod):
+		return saysError(r.failure)
+	}
+	p.learnServer(r.result)
+	return nil
+}
+
+func saysError(failure []byte) error {
+	return fmt.Errorf("the server says %s", gatehouse.Quote(text(memberOf(failure, "message"))))
 }
 
 // list answers tools/list with the pinned tools and the gate's own.
@@ -102,12 +132,13 @@ func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	}
 	asked := time.Now()
 	found, envelope, err := p.discover(ctx)
+	var pinned *catalogue
+	first := false
+	if err == nil {
+		pinned, first, err = p.Folder.pinsOr(found)
+	}
 	if err != nil {
 		p.stale.Store(true)
-		return nil, err
-	}
-	pinned, first, err := p.Folder.pinsOr(found)
-	if err != nil {
 		return nil, err
 	}
 	if first {
@@ -124,6 +155,9 @@ func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	if err := p.greet(ctx); err != nil {
+		return nil, nil, err
+	}
 	p.mu.Lock()
 	c := &catalogue{Upstream: p.Upstream.Identity(), Instructions: p.instructions}
 	p.mu.Unlock()
@@ -135,7 +169,7 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 		case r.err != nil:
 			return nil, nil, r.err
 		case r.failure != nil:
-			return nil, nil, fmt.Errorf("the server says %s", gatehouse.Quote(text(memberOf(r.failure, "message"))))
+			return nil, nil, saysError(r.failure)
 		}
 		tools := memberOf(r.result, "tools")
 		if len(tools) == 0 || tools[0] != '[' {
@@ -193,23 +227,11 @@ func catalogueHash(c *catalogue) string {
 // accept executes an approved change of the pins: it pins the approved texts,
 // not the server's present ones.
 func (p *Proxy) accept(push *gatehouse.LeasedPush) error {
-	p.listing.Lock()
-	defer p.listing.Unlock()
-	pinned, err := p.Folder.pins()
-	if err != nil {
-		return err
-	}
-	if catalogueHash(pinned) != push.Target.Version {
-		return errPinsMoved
-	}
 	changes, err := push.ProposedChange.Fields()
 	if err != nil {
 		return err
 	}
-	for _, m := range changes {
-		pinned.apply(m.Name, m.Value)
-	}
-	if err := p.Folder.setPins(pinned); err != nil {
+	if err := p.Folder.repin(push.Target.Version, changes); err != nil {
 		return err
 	}
 	p.pinsChanged()
