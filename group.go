@@ -12,7 +12,7 @@ const ByHand = "hand"
 
 // The bounds of groups.
 const (
-	MaxGroupMembers     = 1000 // people in one group
+	MaxGroupMembers     = 1000 // people in one group; only sign-ins add more
 	MaxGroupMemberships = 100  // groups of one person
 )
 

@@ -216,8 +216,8 @@ type TenantQueueReader interface {
 	// OldRingKeys returns up to limit active keys of a purpose that were created
 	// before a time.
 	OldRingKeys(purpose RingPurpose, before time.Time, limit int) ([]*RingKey, error)
-	// RingKeysUnder returns up to limit active keys of a purpose that are sealed under
-	// a master key.
+	// RingKeysUnder returns up to limit keys of a purpose that are sealed under a master
+	// key, retired ones too: they may still seal values.
 	RingKeysUnder(purpose RingPurpose, master string, limit int) ([]*RingKey, error)
 }
 

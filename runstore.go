@@ -257,7 +257,7 @@ type RunWriter interface {
 	// the transaction.
 	LockBudget() error
 	// ClaimBudget stores a claim, replacing one of the same step and generation,
-	// and deletes the tenant's claims from before the given time.
+	// and deletes the tenant's claims in the same currency from before the given time.
 	ClaimBudget(c *BudgetClaim, forget time.Time) error
 	// ReleaseBudget removes the claim of a step and generation, if there is one.
 	ReleaseBudget(stepID string, generation int) error

@@ -373,6 +373,8 @@ type SessionWriter interface {
 	RevokeSessions(principalID, credential string) ([]string, error)
 	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error
+	// EndSetupLinks expires the person's unused links.
+	EndSetupLinks(principalID string) error
 	// UseSetupLink sets used_at of an unused link to Now; a used one fails with ErrConflict.
 	UseSetupLink(id string) error
 	InsertIdentity(i *ExternalIdentity) error

@@ -227,14 +227,10 @@ func (p *StepProposal) Validate() error {
 	var v Violations
 	checkGeneration(&v, p.Generation)
 	var wrong *Error
-	if !errors.As(p.Action.Validate(), &wrong) {
-		return v.Err()
-	}
-	if wrong.Code != CodeInvalid && len(v) == 0 {
-		return wrong
-	}
-	for _, each := range wrong.Violations {
-		v.Add("/action"+each.Pointer, "%s", each.Detail)
+	if errors.As(p.Action.Validate(), &wrong) {
+		for _, each := range wrong.Violations {
+			v.Add("/action"+each.Pointer, "%s", each.Detail)
+		}
 	}
 	return v.Err()
 }

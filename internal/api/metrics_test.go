@@ -1,7 +1,11 @@
 package api
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -88,6 +92,33 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 	if after := count(); after != before {
 		t.Errorf("%d series became %d", before, after)
+	}
+}
+
+// unreadable is a collector whose read fails.
+type unreadable struct{ desc *prometheus.Desc }
+
+func (u unreadable) Describe(ch chan<- *prometheus.Desc) { ch <- u.desc }
+
+func (u unreadable) Collect(ch chan<- prometheus.Metric) {
+	ch <- prometheus.NewInvalidMetric(u.desc, errors.New("the store is slow"))
+}
+
+// TestMetricsWithoutOne: a collector that fails takes no other metric away, and its error is logged.
+func TestMetricsWithoutOne(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(unreadable{prometheus.NewDesc("gatehouse_unreadable", "x", nil, nil)})
+	var logged bytes.Buffer
+	s := newServer(t, newFake(), func(c *Config) {
+		c.Registerer, c.Gatherer, c.Logger = registry, registry, slog.New(slog.NewTextHandler(&logged, nil))
+	})
+	w := request{path: "/metrics", key: "gth_aud"}.send(s)
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "gatehouse_decisions_total") {
+		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+	if !strings.Contains(logged.String(), "the store is slow") {
+		t.Errorf("logged %q", logged.String())
 	}
 }
 

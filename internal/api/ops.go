@@ -2,6 +2,7 @@ package api
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -33,7 +34,7 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 		return nil
 	}))
 	if s.cfg.Gatherer != nil {
-		prom := promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{})
+		prom := s.prometheus()
 		mux.Handle("/metrics", s.readOnly(func(w http.ResponseWriter, r *http.Request) error {
 			if err := s.mayScrape(r); err != nil {
 				return err
@@ -43,6 +44,15 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 		}))
 	}
 	s.mountDocs(mux)
+}
+
+// prometheus serves the metrics. A collector that fails, such as one that reads the store
+// while that is slow, leaves its own metrics out, and its error is logged.
+func (s *Server) prometheus() http.Handler {
+	return promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
+		ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog:      slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelError),
+	})
 }
 
 // mayScrape lets this machine and auditors' keys read the metrics, which name connectors
@@ -67,7 +77,7 @@ func (s *Server) mayScrape(r *http.Request) error {
 func (s *Server) Metrics() http.Handler {
 	mux := http.NewServeMux()
 	if s.cfg.Gatherer != nil {
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+		mux.Handle("GET /metrics", s.prometheus())
 	}
 	return mux
 }

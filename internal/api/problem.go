@@ -62,7 +62,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeAuthorityRevoked:    "The authority was revoked",
 	gatehouse.CodeDuplicateKey:        "The idempotency_key belongs to other content",
 	gatehouse.CodeAlreadyExists:       "Exists already",
-	gatehouse.CodeTooLate:             "Too late to cancel or undo",
+	gatehouse.CodeTooLate:             "Too late",
 	gatehouse.CodeNotReversible:       "Not reversible",
 	gatehouse.CodeCannotRebase:        "Cannot be rebased",
 	gatehouse.CodeCannotEdit:          "Cannot be edited",

@@ -35,7 +35,7 @@ func (s *Server) eventRoutes() []route {
 			"The stream starts now, or after the index in the header Last-Event-ID, " +
 			"which a client sends when it connects again, or in the parameter after. " +
 			"An auditor receives the tenant's whole log, others the events of the actions and runs that they may read. " +
-			"A comment comes every 15 seconds; a revoked key ends the stream.",
+			"A comment comes after 15 seconds without an event; a revoked key ends the stream.",
 		status: http.StatusOK, out: typeOf[string](), media: mediaEvents,
 		query: []param{
 			{

@@ -24,7 +24,7 @@ type Hooks interface {
 
 // received is the answer to a delivery.
 type received struct {
-	RunID string `json:"run_id,omitempty"`
+	RunID string `json:"run_id"`
 }
 
 // hookRoute is served outside the pipeline, because senders have no key.
@@ -33,7 +33,7 @@ var hookRoute = route{
 	summary: "Deliver a webhook",
 	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for " +
 		"byte. " +
-		"202 when it starts a run, 200 when this delivery has already started one, or requests none.",
+		"202 when it starts a run, 200 when this delivery has already started one.",
 	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
 	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; default by default."}},
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
@@ -95,14 +95,11 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	status, out := http.StatusOK, received{}
-	if run != nil {
-		out.RunID = run.ID
-		if !replayed {
-			status = http.StatusAccepted
-		}
+	status := http.StatusAccepted
+	if replayed {
+		status = http.StatusOK
 	}
-	return status, s.write(w, status, &call{}, out)
+	return status, s.write(w, status, &call{}, received{RunID: run.ID})
 }
 
 // noHook returns the same error whichever part does not exist.

@@ -35,7 +35,6 @@ func TestHookAnswers(t *testing.T) {
 		body   string
 	}{
 		"": {http.StatusAccepted, `{"run_id":"run_1"}`}, "again": {http.StatusOK, `{"run_id":"run_1"}`},
-		"ping": {http.StatusOK, `{}`},
 	} {
 		r.header["X-Event"] = event
 		w := r.send(s)

@@ -111,7 +111,8 @@ func TestHeadOfDamagedLog(t *testing.T) {
 	t.Parallel()
 	log := numbered(t, 6)
 	log.hashes["acme"] = log.hashes["acme"][:2]
-	if _, err := audit.Head(log.of("acme"), "acme"); !errors.Is(err, gatehouse.ErrNotFound) {
+	if _, err := audit.Head(log.of("acme"), "acme"); !errors.Is(err, audit.ErrDamaged) ||
+		errors.Is(err, gatehouse.ErrNotFound) {
 		t.Errorf("Head with a missing hash: %v", err)
 	}
 	if _, err := audit.Head(shortReads{log.of("acme")}, "acme"); !errors.Is(err, audit.ErrDamaged) {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -97,6 +98,10 @@ func readHashes(r gatehouse.LogReader, tenant string, indexes []int64) ([]gateho
 		return nil, nil
 	}
 	hashes, err := r.LogHashes(indexes)
+	if errors.Is(err, gatehouse.ErrNotFound) {
+		return nil, fmt.Errorf("audit: tenant %s: of %d tree hashes, one is not stored: %w", tenant, len(indexes),
+			ErrDamaged)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("audit: read %d tree hashes of tenant %s: %w", len(indexes), tenant, err)
 	}

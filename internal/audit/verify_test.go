@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -190,6 +191,37 @@ func TestImpossibleHeads(t *testing.T) {
 	if r, err := audit.VerifyEntries(sequence(nil), negative); err != nil || r.Fault == nil ||
 		r.Fault.Kind != audit.FaultMissing {
 		t.Errorf("head: %+v, %v", r, err)
+	}
+}
+
+// growingLog is a log that always has one entry more than when its head was taken.
+type growingLog struct {
+	gatehouse.AuditService
+	size int64
+}
+
+func (l growingLog) ListEntries(_ context.Context, from int64, limit int) (page []*gatehouse.Entry, err error) {
+	for i := from; i <= l.size && len(page) < limit; i++ {
+		page = append(page, &gatehouse.Entry{Index: i})
+	}
+	return page, nil
+}
+
+// TestProgressOfAGrowingLog: the progress reaches the size of the head.
+func TestProgressOfAGrowingLog(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int64{0, 1, gatehouse.MaxLimit - 1, gatehouse.MaxLimit, gatehouse.MaxLimit + 1} {
+		var done, entries int64
+		read := func(n int64) { done = n }
+		for _, err := range audit.EntriesUpTo(t.Context(), growingLog{size: size}, size, read) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries++
+		}
+		if done != size || entries != size {
+			t.Errorf("%d of %d entries, progress %d", entries, size, done)
+		}
 	}
 }
 

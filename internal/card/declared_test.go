@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -13,6 +14,26 @@ func declaring(operation, state, change string, fields ...gatehouse.AmountField)
 			CurrentState: gatehouse.JSON(state), ProposedChange: gatehouse.JSON(change),
 		},
 		Declared: &gatehouse.Declared{Amounts: fields},
+	}
+}
+
+// TestDeclaredAmountStaysInItsElement: an added list element with a declared amount is one group.
+func TestDeclaredAmountStaysInItsElement(t *testing.T) {
+	t.Parallel()
+	const first = `{"sku":"W","worth":"1","cur":"EUR"}`
+	a := declaring("update", `{"note":"a","lines":[`+first+`]}`,
+		`{"note":"b","lines":[`+first+`,{"sku":"X","worth":"12","cur":"EUR"}]}`,
+		gatehouse.AmountField{Field: "/lines/*/worth", Currency: "/lines/*/cur"})
+	list := Changes(a)
+	ByWeight(list)
+	var added []int
+	for _, g := range Groups(list) {
+		if g.Kind == Added {
+			added = append(added, len(g.Changes))
+		}
+	}
+	if !slices.Equal(added, []int{3}) {
+		t.Errorf("groups of %d added fields, want one of 3: %+v", added, list)
 	}
 }
 

@@ -33,12 +33,22 @@ func Precedes(older, newer *gatehouse.Action) bool {
 // and their rationales, from the older to the newer.
 func Revised(older, newer *gatehouse.Action) []Change {
 	var w walker
-	target := []string{"target"}
+	kind, target, targets := []string{"target type"}, []string{"target"}, []string{"targets"}
+	w.single(kind, kind, textValue(older.Target.EntityType), textValue(newer.Target.EntityType))
 	w.single(target, target, textValue(older.Target.EntityRef), textValue(newer.Target.EntityRef))
+	w.compare(targets, targets, refsOf(older), refsOf(newer))
 	w.objects(nil, nil, older.ProposedChange, newer.ProposedChange)
 	rationale := []string{"rationale"}
 	w.single(rationale, rationale, textValue(older.Rationale), textValue(newer.Rationale))
 	return slices.DeleteFunc(w.out, func(c Change) bool { return c.Kind == Same })
+}
+
+// refsOf returns the targets of a bulk operation, "" for none.
+func refsOf(a *gatehouse.Action) gatehouse.JSON {
+	if len(a.Target.EntityRefs) == 0 {
+		return ""
+	}
+	return gatehouse.MustJSON(a.Target.EntityRefs)
 }
 
 func textValue(s string) Value {

@@ -70,9 +70,22 @@ func (f field) weight() int {
 }
 
 // ByWeight sorts the fields by the cost of a wrong value, the highest first. The
-// parts of one field stay together, in order, except that declared amounts come first.
+// parts of one field stay together, in order, except that declared amounts come first, and
+// with them the rest of an added or removed list element.
 func ByWeight(changes []Change) {
-	slices.SortStableFunc(changes, func(x, y Change) int { return weightOf(x) - weightOf(y) })
+	declaring := map[string]bool{} // added and removed list elements with a declared amount, which stay whole
+	for _, c := range changes {
+		if at := elementOf(c); at > 0 && c.declared != nil {
+			declaring[Pointer(c.Steps[:at+1])] = true
+		}
+	}
+	weight := func(c Change) int {
+		if at := elementOf(c); at > 0 && declaring[Pointer(c.Steps[:at+1])] {
+			return 0
+		}
+		return weightOf(c)
+	}
+	slices.SortStableFunc(changes, func(x, y Change) int { return weight(x) - weight(y) })
 }
 
 func weightOf(c Change) int {

@@ -12,7 +12,7 @@ type adminResetCmd struct {
 	serve.StoreFlags
 	Name   string `arg:"" optional:"" default:"admin" help:"The administrator's name; admin by default."`
 	Tenant string `default:"default" placeholder:"TENANT" help:"The administrator's tenant; default by default."`
-	Revoke bool   `help:"End every other key and every session of the administrator, too."`
+	Revoke bool   `help:"End every other key, session, passkey and set-up link, too."`
 }
 
 func (*adminResetCmd) Help() string {
@@ -25,6 +25,9 @@ audit log, and every administrator is notified.
 
 On PostgreSQL it works beside running servers. On a data folder, stop the server
 first.
+
+With --revoke, identities at a sign-in provider and Slack accounts stay linked:
+look for strange ones, and unlink them.
 
 Examples:
 

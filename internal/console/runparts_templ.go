@@ -716,7 +716,7 @@ func attemptSection(v *view, d *gatehouse.RunDetail) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = stateBadge(a.Outcome).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = stateBadge(attemptState(a)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
 // runStatuses are the states for the list's filter, in the order of a run's life.
@@ -15,6 +16,16 @@ func runStatuses() []gatehouse.RunStatus {
 		gatehouse.RunQueued, gatehouse.RunRunning, gatehouse.RunWaitingApproval, gatehouse.RunWaiting, gatehouse.RunRetrying,
 		gatehouse.RunSucceeded, gatehouse.RunFailed, gatehouse.RunCanceled,
 	}
+}
+
+// lostAttempt is the state of an attempt whose worker let the lease expire.
+const lostAttempt = "lease_expired"
+
+func attemptState(a *gatehouse.StepAttempt) string {
+	if runline.Lost(a) {
+		return lostAttempt
+	}
+	return a.Outcome
 }
 
 // stateWord names the state of a run or a step in everyday words.
@@ -26,7 +37,7 @@ func stateWord(status string) string {
 		return "to be retried"
 	case string(gatehouse.RunFailed):
 		return "failed"
-	case "lease_expired":
+	case lostAttempt:
 		return "lost by its worker"
 	}
 	return status
@@ -44,7 +55,7 @@ func stateMark(status string) string {
 		string(gatehouse.RunRetrying):        "↻",
 		string(gatehouse.RunSucceeded):       "✓",
 		string(gatehouse.RunFailed):          "✕",
-		"lease_expired":                      "✕",
+		lostAttempt:                          "✕",
 	}[status], "–")
 }
 
@@ -57,7 +68,7 @@ func stateTone(status string) string {
 		return "warn"
 	case string(gatehouse.RunSucceeded):
 		return "good"
-	case string(gatehouse.RunFailed), "lease_expired":
+	case string(gatehouse.RunFailed), lostAttempt:
 		return "bad"
 	}
 	return "quiet"

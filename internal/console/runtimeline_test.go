@@ -158,3 +158,16 @@ func TestRawValuesAreBounded(t *testing.T) {
 		t.Errorf("with no room left: %q and %d more", text, more)
 	}
 }
+
+// TestLostAttempt: an attempt whose lease ran out is shown as lost, not by the state of its step.
+func TestLostAttempt(t *testing.T) {
+	t.Parallel()
+	lost := &gatehouse.StepAttempt{Outcome: string(gatehouse.StepRetrying), Code: "lease_expired"}
+	if s := attemptState(lost); stateWord(s) != "lost by its worker" || stateTone(s) != "bad" {
+		t.Errorf("%s, %s", stateWord(s), stateTone(s))
+	}
+	failed := &gatehouse.StepAttempt{Outcome: string(gatehouse.StepRetrying), Code: "timeout"}
+	if s := attemptState(failed); stateWord(s) != "to be retried" {
+		t.Errorf("%s", stateWord(s))
+	}
+}

@@ -221,10 +221,10 @@ func plainURL(addresses string) bool {
 	return true
 }
 
-// redact replaces an error that contains an address, which may include a password.
+// redact replaces an error that contains an address with a user, a password or a token.
 func redact(err error, address string) error {
 	for part := range strings.SplitSeq(address, ",") {
-		if strings.Contains(err.Error(), strings.TrimSpace(part)) {
+		if strings.Contains(part, "@") && strings.Contains(err.Error(), strings.TrimSpace(part)) {
 			return errors.New("nats.url is malformed")
 		}
 	}

@@ -266,9 +266,21 @@ func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return
 // different places, so each reason is logged once.
 func TestConnectLogsTheReason(t *testing.T) {
 	t.Parallel()
-	server := natstest.Prepare(t)
+	for name, address := range map[string]func(*natstest.Server) string{
+		"with a scheme": (*natstest.Server).URL, "without a scheme": (*natstest.Server).Addr,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := natstest.Prepare(t)
+			logsTheReason(t, server, address(server))
+		})
+	}
+}
+
+func logsTheReason(t *testing.T, server *natstest.Server, address string) {
+	t.Helper()
 	logged := make(records, 1000)
-	conn, err := feed.Connect(feed.Config{URL: server.URL()}, slog.New(logged))
+	conn, err := feed.Connect(feed.Config{URL: address}, slog.New(logged))
 	must(t, err)
 	defer conn.Close()
 	reasons := 0

@@ -15,7 +15,7 @@ type Problem struct {
 
 func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Detail) }
 
-// Sort sorts problems by position and removes a problem that equals the one before it.
+// Sort sorts problems by position and removes a problem that equals an earlier one.
 func Sort(list []Problem) []Problem {
 	slices.SortStableFunc(list, func(a, b Problem) int {
 		if a.Line != b.Line {
@@ -23,7 +23,12 @@ func Sort(list []Problem) []Problem {
 		}
 		return a.Column - b.Column
 	})
-	return slices.Compact(list)
+	seen := map[Problem]bool{}
+	return slices.DeleteFunc(list, func(p Problem) bool {
+		was := seen[p]
+		seen[p] = true
+		return was
+	})
 }
 
 // OneLine folds all white space to single spaces.

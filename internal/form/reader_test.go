@@ -1,6 +1,7 @@
 package form_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,6 +39,15 @@ func TestLoad(t *testing.T) {
 		if n != nil || len(r.Problems) == 0 || !strings.HasPrefix(r.Problems[0].String(), want) {
 			t.Errorf("%q: %v, want %s", source, r.Problems, want)
 		}
+	}
+}
+
+// TestSort: equal problems are one, also with another of the same place between them.
+func TestSort(t *testing.T) {
+	t.Parallel()
+	got := form.Sort([]form.Problem{{2, 1, "b"}, {1, 1, "a"}, {1, 1, "b"}, {1, 1, "a"}})
+	if want := []form.Problem{{1, 1, "a"}, {1, 1, "b"}, {2, 1, "b"}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
 

@@ -43,7 +43,7 @@ func (g *Gate) voteCounts(now time.Time, a *gatehouse.Action, p *gatehouse.Princ
 		return nil
 	}
 	return gatehouse.E(gatehouse.CodeRoleRequired,
-		"%s became an approver less than %s ago; their vote counts at L5 from %s",
+		"%s became an approver, or was given new credentials, less than %s ago; their vote counts at L5 from %s",
 		p.Name, gatehouse.Duration(g.config.ApproverDelay), until.Format(time.RFC3339)).
 		With("roles", []gatehouse.Role{gatehouse.RoleApprover}).With("until", until)
 }

@@ -25,8 +25,8 @@ const (
 type ArchiveMetrics interface {
 	// Archived counts archived actions.
 	Archived(n int)
-	// Behind reports by how much the oldest action of the last plan exceeds the
-	// retention; 0 when the plan is empty.
+	// Behind reports by how much the oldest action that the pass has planned so far
+	// exceeds the retention; 0 when it has planned none.
 	Behind(d time.Duration)
 }
 
@@ -41,6 +41,8 @@ type Archiver struct {
 	planned []gatehouse.ActionFamily
 	before  time.Time
 	after   int64
+	// behind is the most that a plan of this pass was behind.
+	behind time.Duration
 }
 
 // NewArchiver returns an archiver of actions that ended longer ago than the
@@ -110,13 +112,15 @@ func (a *Archiver) plan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.after == 0 { // another pass begins
+		a.behind = 0
+	}
 	a.planned, a.before, a.after = plan.Families, before, plan.Next
+	if !plan.Oldest.IsZero() {
+		a.behind = max(a.behind, before.Sub(plan.Oldest))
+	}
 	if a.metrics != nil {
-		behind := time.Duration(0)
-		if !plan.Oldest.IsZero() {
-			behind = before.Sub(plan.Oldest)
-		}
-		a.metrics.Behind(behind)
+		a.metrics.Behind(a.behind)
 	}
 	return nil
 }

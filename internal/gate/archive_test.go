@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -312,6 +313,54 @@ func TestArchiversSideBySide(t *testing.T) {
 	}
 	if n := <-total + <-total + <-total; n != actions {
 		t.Errorf("%d were archived, of %d", n, actions)
+	}
+}
+
+// planning is a store whose plans of the archive are given.
+type planning struct {
+	gatehouse.Store
+	plans []gatehouse.ArchivePlan
+}
+
+type planningQueues struct {
+	gatehouse.ReadQueues
+	store *planning
+}
+
+func (s *planning) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return s.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { return fn(planningQueues{q, s}) })
+}
+
+func (q planningQueues) PlanArchive(int64, time.Time, int) (*gatehouse.ArchivePlan, error) {
+	plan := q.store.plans[0]
+	q.store.plans = q.store.plans[1:]
+	return &plan, nil
+}
+
+type behind []time.Duration
+
+func (*behind) Archived(int)             {}
+func (b *behind) Behind(d time.Duration) { *b = append(*b, d) }
+
+// TestArchiverBehind: the metric is that of the oldest action of a pass, wherever the scan finds it.
+func TestArchiverBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	before := w.clock.Now().Add(-gatehouse.MinRetention)
+	late := func(d time.Duration, next int64) gatehouse.ArchivePlan {
+		return gatehouse.ArchivePlan{Oldest: before.Add(-d), Next: next}
+	}
+	s := &planning{w.store, []gatehouse.ArchivePlan{late(time.Hour, 5), late(3*time.Hour, 9), late(time.Minute, 0), {}}}
+	g := gate.New(s, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	var got behind
+	a, err := g.NewArchiver(gatehouse.MinRetention, &got)
+	must(t, err)
+	for range 4 {
+		_, _, err := a.Batch(t.Context())
+		must(t, err)
+	}
+	if want := (behind{time.Hour, 3 * time.Hour, 3 * time.Hour, 0}); !slices.Equal(got, want) {
+		t.Errorf("behind by %v, want %v", got, want)
 	}
 }
 

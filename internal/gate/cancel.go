@@ -53,6 +53,7 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 		case a.Status == gatehouse.StatusApproved && c.Principal.Has(gatehouse.RoleApprover) && c.StepUp:
 			err = cancelHeld(tx, c, a)
 		default:
+			a.See(tx.Now())
 			err = tooLate(a)
 		}
 		if err != nil {

@@ -27,7 +27,7 @@ func correct(tx gatehouse.Tx, c *gatehouse.Caller, old, a *gatehouse.Action) err
 	case p.ClosedAt != nil:
 		return cannotEdit("dead_letter_closed", "its dead letter is closed by %s: %s", p.ClosedBy, p.ClosedReason)
 	case p.Status != gatehouse.PushFailed:
-		return cannotEdit("dead_letter_open", "the push is %s", p.Status)
+		return cannotEdit("push_not_failed", "the push is %s", p.Status)
 	}
 	reason := "corrected by " + a.ID
 	if err := tx.ClosePush(p.ID, c.Principal.Name, reason); err != nil {

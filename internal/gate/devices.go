@@ -208,22 +208,13 @@ func (g *Gate) makeWebPushKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKe
 	})
 }
 
-// resealWebPushKey seals a tenant's key under the present master key. The key itself
-// stays the same.
-func (g *Gate) resealWebPushKey(tx ringWriter, tenant, by string) error {
+// resealWebPushKey seals the tenant's key under the present master key at once.
+func (g *Gate) resealWebPushKey(tx ringWriter) error {
 	old, err := activeRingKey(tx, gatehouse.RingWebPush)
 	if err != nil || old == nil || old.Master == g.config.Master.ID() || !g.config.Master.Has(old.Master) {
 		return err
 	}
-	secret, err := g.ringSecret(old)
-	if err != nil {
-		return err
-	}
-	if err := tx.RetireRingKey(old.ID, tx.Now()); err != nil {
-		return err
-	}
-	_, err = g.newRingKey(tx, tenant, by, gatehouse.RingWebPush, secret)
-	return err
+	return g.reseal(tx, old, old.Master)
 }
 
 // OwnWebPushKey returns the public half of the tenant's key, as a browser takes it:

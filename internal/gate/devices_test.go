@@ -67,4 +67,11 @@ func TestWebPushKey(t *testing.T) {
 	if got := webPushKey(t, w.replica(present)); got != key {
 		t.Error("the key changed with the master key")
 	}
+	next := ring.New()
+	if n, err := w.replica(next + "\n" + present).ResealKeys(t.Context()); n != 1 || err != nil {
+		t.Errorf("the schedule resealed %d keys, %v", n, err)
+	}
+	if got := webPushKey(t, w.replica(next)); got != key {
+		t.Error("the key changed with the next master key")
+	}
 }

@@ -41,6 +41,7 @@ func (g *Gate) Evaluate(
 				With("digest", a.Digest)
 		}
 		if a.Status != gatehouse.StatusPending || !tx.Now().Before(a.Approval.End()) {
+			a.See(tx.Now())
 			return nil, tooLate(a)
 		}
 		list := a.Approval.Evaluated

@@ -60,4 +60,11 @@ func TestEvaluate(t *testing.T) {
 	late := w.principal("late", gatehouse.KindService, gatehouse.RoleEvaluator)
 	_, err = w.gate.Evaluate(late, a.ID, n)
 	want("an expired action", err, gatehouse.CodeTooLate)
+	_, canceled := w.gate.Cancel(bot, a.ID)
+	want("canceling it", canceled, gatehouse.CodeTooLate)
+	for _, err := range []error{err, canceled} {
+		if err.Error() != "too_late: the action is expired" {
+			t.Errorf("before the sweep: %v", err)
+		}
+	}
 }

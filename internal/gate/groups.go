@@ -149,6 +149,12 @@ func (g *Gate) changeGroup(
 		if err != nil {
 			return nil, err
 		}
+		before := 0
+		for _, p := range people {
+			if p.In(name) {
+				before++
+			}
+		}
 		if err := fn(tx, c, people); err != nil {
 			return nil, err
 		}
@@ -159,7 +165,14 @@ func (g *Gate) changeGroup(
 		case err != nil:
 			return nil, err
 		}
-		return out, withMembers(tx, out)
+		if err := withMembers(tx, out); err != nil {
+			return nil, err
+		}
+		if len(out.Members) > max(before, gatehouse.MaxGroupMembers) {
+			return nil, gatehouse.Violations{{Detail: fmt.Sprintf("a group has at most %d members",
+				gatehouse.MaxGroupMembers)}}.Err()
+		}
+		return out, nil
 	})
 	return out, usecase.NotFound(err, "group")
 }

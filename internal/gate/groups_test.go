@@ -3,12 +3,14 @@ package gate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 const asksFinance = `version: 1
@@ -151,6 +153,32 @@ func TestGroupsTakePeopleOnly(t *testing.T) {
 	if n := w.leaves("group.created") + w.leaves("principal.changed"); n != 2 {
 		t.Errorf("%d log entries about groups, want 2", n)
 	}
+}
+
+// TestGroupIsFull: many small changes do not exceed what one change may hold.
+func TestGroupIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	w.person("ana")
+	names := make([]string, gatehouse.MaxGroupMembers)
+	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		for i := range names {
+			names[i] = fmt.Sprintf("member-%d", i)
+			p := &gatehouse.Principal{ID: gate.NewID("prn"), Tenant: gatehouse.DefaultTenant, Name: names[i],
+				Kind: gatehouse.KindPerson, Roles: []gatehouse.Role{gatehouse.RoleViewer}, CreatedAt: tx.Now()}
+			p.Person = p.ID
+			if err := tx.InsertPrincipal(p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	must(t, err)
+	w.group("finance", names...)
+	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Add: []string{"ana"}})
+	wantCode(t, err, gatehouse.CodeInvalid)
+	_, err = w.gate.ChangeGroup(w.admin, "finance", gatehouse.GroupChange{Add: []string{"ana"}, Remove: names[:1]})
+	must(t, err)
 }
 
 // TestGroupsFromASignIn: each sign-in replaces the memberships from its provider, and

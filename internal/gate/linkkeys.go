@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -144,7 +145,7 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 		if out, err = g.rotate(tx, c.Principal.Tenant, old, authorOf(c)); err != nil {
 			return err
 		}
-		return g.resealWebPushKey(tx, c.Principal.Tenant, c.Principal.ID)
+		return g.resealWebPushKey(tx)
 	})
 	return out, err
 }
@@ -192,8 +193,8 @@ func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.Rin
 }
 
 // RotateOldLinkKeys replaces the keys that have been active for too long. It leaves
-// keys that it cannot open to the server that has their master key. The sweeper
-// calls it.
+// keys that it cannot open to the server that has their master key. An error of one
+// tenant does not stop the others. The sweeper calls it.
 func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 	if g.config.Master == nil {
 		return 0, nil
@@ -204,19 +205,18 @@ func (g *Gate) RotateOldLinkKeys(ctx context.Context) (rotated int, err error) {
 		return err
 	})
 	for _, k := range old {
-		if err != nil || !g.config.Master.Has(k.Master) {
+		if !g.config.Master.Has(k.Master) {
 			continue
 		}
-		err = g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
+		e := g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
 			_, err := g.rotate(tx, k.Tenant, k, author{id: rotationAuthor})
 			return err
 		})
-		if errors.Is(err, gatehouse.ErrConflict) { // another replica was first
-			err = nil
-			continue
-		}
-		if err == nil {
+		switch {
+		case e == nil:
 			rotated++
+		case !errors.Is(e, gatehouse.ErrConflict): // in a conflict, another replica was first
+			err = errors.Join(err, fmt.Errorf("the link key of tenant %s: %w", k.Tenant, e))
 		}
 	}
 	if rotated > 0 {

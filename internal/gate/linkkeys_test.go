@@ -15,21 +15,27 @@ import (
 
 var errNoUpdate = errors.New("no update")
 
-// readOnlyStore fails every Update.
+// readOnlyStore fails every Update of the default tenant.
 type readOnlyStore struct{ gatehouse.Store }
 
-func (readOnlyStore) Update(context.Context, string, func(gatehouse.Tx) error) error {
+func (s readOnlyStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	if tenant != gatehouse.DefaultTenant {
+		return s.Store.Update(ctx, tenant, fn)
+	}
 	return errNoUpdate
 }
 
 // TestOldLinkKeysRotate: one server that has the master key replaces a key that has been active for too long. A
-// failed rotation is an error, and is not counted.
+// failed rotation is an error, is not counted, and does not stop those of other tenants.
 func TestOldLinkKeysRotate(t *testing.T) {
 	t.Parallel()
 	text := ring.New()
 	master := newMaster(t, text)
 	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
 	first, err := w.gate.RotateLinkKeys(w.admin)
+	must(t, err)
+	w.clock.Advance(time.Millisecond)
+	_, err = w.gate.RotateLinkKeys(w.acme())
 	must(t, err)
 	failing := gate.New(readOnlyStore{w.store}, w.targets, &wake.Hub{}, gate.Config{Master: master},
 		slog.New(slog.DiscardHandler))
@@ -43,7 +49,7 @@ func TestOldLinkKeysRotate(t *testing.T) {
 	rotate(w.gate, 0, nil)
 	w.clock.Advance(2 * time.Second)
 	rotate(w.replica(ring.New()), 0, nil)
-	rotate(failing, 0, errNoUpdate)
+	rotate(failing, 1, errNoUpdate)
 	rotate(w.replica(text), 1, nil)
 	rotate(w.gate, 0, nil)
 	keys, err := w.gate.ListLinkKeys(w.admin)

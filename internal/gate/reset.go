@@ -17,7 +17,8 @@ func machineAuthor(act string) author {
 // AdminReset asks for new secrets for an administrator of a tenant.
 type AdminReset struct {
 	Tenant, Name string
-	// Revoke ends every other key and every session of the administrator.
+	// Revoke ends every other key, session, passkey and set-up link of the administrator.
+	// Identities at sign-in providers stay linked: see [Gate.UnlinkIdentity].
 	Revoke bool
 }
 
@@ -122,7 +123,7 @@ func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.
 	return p, recordRights(tx, by, p)
 }
 
-// revokeAccess ends all keys and sessions of a principal.
+// revokeAccess ends all keys, sessions, passkeys and set-up links of a principal.
 func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	keys, err := tx.ListKeys(p.ID)
 	if err != nil {
@@ -140,6 +141,23 @@ func revokeAccess(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 		if err != nil {
 			return err
 		}
+	}
+	passkeys, err := tx.ListPasskeys(p.ID)
+	if err != nil {
+		return err
+	}
+	for _, k := range passkeys {
+		if err := tx.DeletePasskey(k.ID); err != nil {
+			return err
+		}
+		err := recordChange(tx, by, change{tenant: p.Tenant, kind: "passkey.removed", subject: k.ID, name: p.Name,
+			data: map[string]any{"principal": p.ID}})
+		if err != nil {
+			return err
+		}
+	}
+	if err := tx.EndSetupLinks(p.ID); err != nil {
+		return err
 	}
 	return endSessions(tx, p, "", by.id, "administrator reset")
 }

@@ -24,8 +24,24 @@ func TestResetAdmin(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeInvalid) // ana is an approver, and an administrator exists
 	first, err := reset("default", "admin", false)
 	must(t, err)
+	link, err := w.gate.CreateSetupLink(w.as(first), "admin")
+	must(t, err)
+	id := callerOf(t, w.as(first)).Principal.ID
+	err = w.store.Update(t.Context(), "default", func(tx gatehouse.Tx) error {
+		return tx.InsertPasskey(&gatehouse.Passkey{ID: "pky_1", Tenant: "default", PrincipalID: id, CredentialID: []byte{1},
+			Credential: []byte(`{}`), CreatedAt: tx.Now()})
+	})
+	must(t, err)
 	second, err := reset("default", "ADMIN", true)
 	must(t, err)
+	if list, err := w.gate.ListPasskeys(w.as(second), "admin"); len(list) != 0 || err != nil {
+		t.Errorf("%d passkeys are left, %v", len(list), err)
+	}
+	if n := w.leaves("passkey.removed"); n != 1 {
+		t.Errorf("the log has %d entries of removed passkeys", n)
+	}
+	_, err = w.gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{})
+	wantCode(t, err, gatehouse.CodeExpired)
 	_, err = w.gate.Authenticate(t.Context(), first.Key)
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	p, err := w.gate.Authenticate(t.Context(), second.Key)

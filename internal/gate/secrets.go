@@ -17,7 +17,7 @@ import (
 
 // A secret of the store is sealed under a key of the ring, and that key under the
 // master key. So a new master key rewrites one row per tenant: see
-// [Gate.ResealSecretKeys].
+// [Gate.ResealKeys].
 
 var _ gatehouse.SecretService = (*Gate)(nil)
 
@@ -293,33 +293,37 @@ func (g *Gate) UseSecrets(ctx context.Context, tenant string, used map[string]ti
 // tenants, so that keys that do not open displace no others.
 const maxResealed = 10_000
 
-// ResealSecretKeys reseals the active keys of secrets from old master keys to the first
-// one, so that the old ones can be removed. It leaves retired keys as they are. An active
-// key that does not open stays as it is too: the error names each of them. The sweeper
-// calls it.
-func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
+// ResealKeys reseals the keys of secrets and of web push from old master keys to the first
+// one, so that the old ones can be removed. It reseals retired keys too, which may still
+// seal secrets. A key that does not open stays as it is: the error names each of them. The
+// sweeper calls it.
+func (g *Gate) ResealKeys(ctx context.Context) (resealed int, err error) {
 	if g.config.Master == nil {
 		return 0, nil
 	}
 	var damaged error
 	for _, from := range g.config.Master.Old() {
 		var keys []*gatehouse.RingKey
-		err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-			keys, err = q.RingKeysUnder(gatehouse.RingSecrets, from, maxResealed)
+		err := g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
+			secrets, err := q.RingKeysUnder(gatehouse.RingSecrets, from, maxResealed)
+			if err != nil {
+				return err
+			}
+			webPush, err := q.RingKeysUnder(gatehouse.RingWebPush, from, maxResealed)
+			keys = append(secrets, webPush...)
 			return err
 		})
 		if err != nil {
 			return resealed, errors.Join(damaged, err)
 		}
 		for _, k := range keys {
-			err := g.resealSecretKey(ctx, k, from)
+			err := g.resealKey(ctx, k, from)
 			switch {
 			case err == nil:
 				resealed++
 			case errors.Is(err, gatehouse.ErrConflict): // another replica was first
 			case errors.Is(err, ring.ErrSealed):
-				damaged = errors.Join(damaged, fmt.Errorf("key %s of the secrets of tenant %s: %w", k.ID, k.Tenant,
-					err))
+				damaged = errors.Join(damaged, fmt.Errorf("key %s (%s) of tenant %s: %w", k.ID, k.Purpose, k.Tenant, err))
 			default:
 				return resealed, errors.Join(damaged, err)
 			}
@@ -328,7 +332,12 @@ func (g *Gate) ResealSecretKeys(ctx context.Context) (resealed int, err error) {
 	return resealed, damaged
 }
 
-func (g *Gate) resealSecretKey(ctx context.Context, k *gatehouse.RingKey, from string) error {
+func (g *Gate) resealKey(ctx context.Context, k *gatehouse.RingKey, from string) error {
+	return g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error { return g.reseal(tx, k, from) })
+}
+
+// reseal seals a key of the ring under the present master key. The key itself stays the same.
+func (g *Gate) reseal(tx gatehouse.RingWriter, k *gatehouse.RingKey, from string) error {
 	raw, err := g.ringSecret(k)
 	if err != nil {
 		return err
@@ -337,7 +346,5 @@ func (g *Gate) resealSecretKey(ctx context.Context, k *gatehouse.RingKey, from s
 	if err != nil {
 		return err
 	}
-	return g.Store.Update(ctx, k.Tenant, func(tx gatehouse.Tx) error {
-		return tx.ResealRingKey(k.ID, from, sealed, g.config.Master.ID())
-	})
+	return tx.ResealRingKey(k.ID, from, sealed, g.config.Master.ID())
 }

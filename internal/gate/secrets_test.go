@@ -219,15 +219,15 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 	if got := w.secretStates()["shop-token"]; got != gatehouse.SecretUnreadable {
 		t.Errorf("it is %s", got)
 	}
-	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 0 || err != nil {
+	if n, err := w.gate.ResealKeys(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d resealed without the old master key, %v", n, err)
 	}
 	w.under(newMaster(t, second+"\n"+first))
 	w.wantValue("under both", "the-value")
-	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 1 || err != nil {
+	if n, err := w.gate.ResealKeys(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d resealed, %v", n, err)
 	}
-	if n, err := w.gate.ResealSecretKeys(t.Context()); n != 0 || err != nil {
+	if n, err := w.gate.ResealKeys(t.Context()); n != 0 || err != nil {
 		t.Errorf("%d resealed again, %v", n, err)
 	}
 	w.under(newMaster(t, second))
@@ -240,6 +240,28 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.wantValue("rotated after that", "new-value")
+}
+
+// TestResealRetiredKey: a key that was replaced while its master key was missing still seals other
+// secrets, so it is sealed again as well.
+func TestResealRetiredKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	first, second := ring.New(), ring.New()
+	w.under(newMaster(t, first))
+	if _, err := set(w.admin, w.gate, "the-value"); err != nil {
+		t.Fatal(err)
+	}
+	w.under(newMaster(t, second))
+	if _, err := w.gate.SetSecret(w.admin, gatehouse.NewSecret{Name: "crm-token", Value: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	w.under(newMaster(t, second+"\n"+first))
+	if n, err := w.gate.ResealKeys(t.Context()); n != 1 || err != nil {
+		t.Errorf("%d resealed, %v", n, err)
+	}
+	w.under(newMaster(t, second))
+	w.wantValue("under the new one alone", "the-value")
 }
 
 // TestResealPastADamagedKey: a key that cannot be opened is named, and does not prevent the others
@@ -264,7 +286,7 @@ func TestResealPastADamagedKey(t *testing.T) {
 	}
 	w.under(newMaster(t, second+"\n"+first))
 	for i, want := range []int{1, 0} {
-		n, err := w.gate.ResealSecretKeys(t.Context())
+		n, err := w.gate.ResealKeys(t.Context())
 		if n != want || err == nil || !strings.Contains(err.Error(), damaged) {
 			t.Errorf("round %d: %d resealed, %v", i, n, err)
 		}

@@ -52,14 +52,16 @@ func (g *Gate) FindPasskey(
 // counter mean a copied passkey. An authenticator that does not count always has 0.
 func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
 	now, err := tx.FindPasskey(k.ID)
-	switch {
-	case err != nil && !errors.Is(err, gatehouse.ErrNotFound):
-		return err
-	case err != nil || now.PrincipalID != k.PrincipalID || now.SignCount != from:
+	if err == nil && now.PrincipalID == k.PrincipalID && now.SignCount == from {
+		err = tx.UsePasskey(k.ID, k.Credential, k.SignCount, from)
+	} else if err == nil {
+		err = gatehouse.ErrConflict
+	}
+	if errors.Is(err, gatehouse.ErrNotFound) || errors.Is(err, gatehouse.ErrConflict) {
 		return gatehouse.E(gatehouse.CodeUnauthenticated,
 			"this passkey was removed, or used elsewhere at the same moment: try again")
 	}
-	return tx.UsePasskey(k.ID, k.Credential, k.SignCount, from)
+	return err
 }
 
 // SignInPasskey begins a session for a verified passkey; from is its counter as it

@@ -59,11 +59,15 @@ type linkReader[T gatehouse.ReadTx] interface {
 	In(tenant string) T
 }
 
+func setupLinkDenied() error {
+	return gatehouse.E(gatehouse.CodeUnauthenticated,
+		"this set-up link is not valid, or was used; an administrator makes a new one")
+}
+
 func findSetupLink[T gatehouse.ReadTx](
 	q linkReader[T], token string,
 ) (*gatehouse.SetupLink, *gatehouse.Principal, error) {
-	denied := gatehouse.E(gatehouse.CodeUnauthenticated,
-		"this set-up link is not valid, or was used; an administrator makes a new one")
+	denied := setupLinkDenied()
 	hash, ok := hashOf(setupPrefix, token)
 	if !ok {
 		return nil, nil, denied
@@ -99,7 +103,10 @@ func (g *Gate) RedeemSetupLink(
 			return err
 		}
 		tx := q.In(l.Tenant)
-		if err := tx.UseSetupLink(l.ID); err != nil {
+		switch err := tx.UseSetupLink(l.ID); {
+		case errors.Is(err, gatehouse.ErrConflict): // another request used it meanwhile
+			return setupLinkDenied()
+		case err != nil:
 			return err
 		}
 		err = tx.AppendLeaf(&gatehouse.Leaf{

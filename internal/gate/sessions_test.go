@@ -3,6 +3,7 @@ package gate_test
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 func callerOf(t *testing.T, ctx context.Context) *gatehouse.Caller {
@@ -108,6 +111,40 @@ func TestSetupLinkWorksOnce(t *testing.T) {
 		_, err = w.gate.RedeemSetupLink(t.Context(), token, gatehouse.Browser{})
 		wantCode(t, err, gatehouse.CodeUnauthenticated)
 	}
+}
+
+// overtaken is a store in which another request always uses a set-up link or passkey first.
+type overtaken struct{ gatehouse.Store }
+
+type overtakenQueues struct{ gatehouse.Queues }
+
+type overtakenTx struct{ gatehouse.Tx }
+
+func (s overtaken) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return s.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return fn(overtakenQueues{q}) })
+}
+
+func (q overtakenQueues) In(tenant string) gatehouse.Tx { return overtakenTx{q.Queues.In(tenant)} }
+
+func (overtakenTx) UseSetupLink(string) error { return gatehouse.ErrConflict }
+
+func (overtakenTx) UsePasskey(string, []byte, uint32, uint32) error { return gatehouse.ErrConflict }
+
+// TestOvertakenSignIn: of two requests with one link or one passkey, the one that loses learns why.
+func TestOvertakenSignIn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	ana := callerOf(t, w.person("ana")).Principal
+	l, err := w.gate.CreateSetupLink(w.admin, "ana")
+	must(t, err)
+	k := &gatehouse.Passkey{ID: "pky_1", Tenant: ana.Tenant, PrincipalID: ana.ID, CredentialID: []byte{1},
+		Credential: []byte(`{}`), CreatedAt: l.ExpiresAt}
+	must(t, w.store.Update(t.Context(), ana.Tenant, func(tx gatehouse.Tx) error { return tx.InsertPasskey(k) }))
+	g := gate.New(overtaken{w.store}, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	_, err = g.RedeemSetupLink(t.Context(), l.Token, gatehouse.Browser{})
+	wantCode(t, err, gatehouse.CodeUnauthenticated)
+	_, err = g.SignInPasskey(t.Context(), k, 0, gatehouse.Browser{})
+	wantCode(t, err, gatehouse.CodeUnauthenticated)
 }
 
 func TestSetupLinksAreAnAdministratorsForPeople(t *testing.T) {

@@ -34,7 +34,7 @@ func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
 }
 
 // checkDelegations checks rule 23 for delegations: each row is what the log says, and has
-// ended if the log says so.
+// ended exactly if the log says so.
 func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
 	const query = `SELECT tenant, id, from_id, to_id, starts_at, ends_at, types, level, ended_at IS NOT NULL
 		FROM delegation`
@@ -65,8 +65,8 @@ func (c *checker) checkDelegations(ctx context.Context, tx *sql.Tx, h *rightsHis
 				at.id,
 				"the delegation's people, period, types or level differ from the log",
 			)
-		case logged.Ended && !row.Ended:
-			c.r.violated(23, at.tenant, at.id, "the delegation has not ended, but the log says that it has")
+		case logged.Ended != row.Ended:
+			c.r.violated(23, at.tenant, at.id, "the delegation has ended: %v, the log says %v", row.Ended, logged.Ended)
 		}
 		return nil
 	})

@@ -87,10 +87,16 @@ func (v *view) guardedFacts() *guarded {
 	return &out
 }
 
-// excluded reports whether a guard of the condition makes the condition false.
+// excluded reports whether a guard of the condition makes the condition false. A missing fact ends the
+// search: the comparison with it fails, and a failure makes the verdict stricter.
 func (e *expression) excluded(facts *guarded) bool {
-	return slices.ContainsFunc(e.guards, func(g guard) bool {
-		fact := facts[g.fact]
-		return fact != nil && !slices.Contains(g.values, *fact)
-	})
+	for _, g := range e.guards {
+		switch fact := facts[g.fact]; {
+		case fact == nil:
+			return false
+		case !slices.Contains(g.values, *fact):
+			return true
+		}
+	}
+	return false
 }

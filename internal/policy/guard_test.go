@@ -55,6 +55,14 @@ func TestGuards(t *testing.T) {
 			t.Errorf("a missing proposer gave %s", v.Outcome)
 		}
 	})
+	t.Run("no proposer before a false comparison", func(t *testing.T) {
+		p := mustParse(t, "version: 1\nrisk: {price_change: 1, refund: 1}\nrules:\n"+
+			"  - {id: r, when: 'proposer.name == \"other\" && action.type == \"refund\"', then: deny}\n")
+		f := facts("price_change", `{}`, func(f *policy.Facts) { f.Proposer = nil })
+		if v := p.Evaluate(context.Background(), f); v.Outcome != gatehouse.OutcomeDeny {
+			t.Errorf("a missing proposer gave %s", v.Outcome)
+		}
+	})
 }
 
 // TestReasonsAreBounded matches a thousand rules: all are named, twenty give

@@ -130,11 +130,14 @@ func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, 
 // FailedAttempt reports whether an attempt failed.
 func FailedAttempt(a *gatehouse.StepAttempt) bool {
 	switch a.Outcome {
-	case string(gatehouse.StepRetrying), string(gatehouse.StepFailed), "lease_expired":
+	case string(gatehouse.StepRetrying), string(gatehouse.StepFailed):
 		return true
 	}
-	return false
+	return Lost(a)
 }
+
+// Lost reports whether an attempt ended because its worker let the lease expire.
+func Lost(a *gatehouse.StepAttempt) bool { return a.Code == "lease_expired" }
 
 // TakenOver reports whether the step's result comes from the run that this one retries.
 func TakenOver(r *gatehouse.Run, step *gatehouse.Step) bool {

@@ -35,8 +35,10 @@ func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner strin
 func (m *runTx) putBack(s *gatehouse.Step) error {
 	s.Attempts--
 	s.DueAt = new(m.tx.Now())
+	counted := len(m.outcomes)
 	if err := m.park(s, gatehouse.StepRetrying, member("code", "not_handed_out")); err != nil {
 		return err
 	}
+	m.outcomes = m.outcomes[:counted] // no attempt has ended
 	return m.ready(s)
 }

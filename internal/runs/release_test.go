@@ -38,6 +38,13 @@ func (l *hungUp) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) err
 	return err
 }
 
+// endings records the outcomes that are counted.
+type endings []gatehouse.StepStatus
+
+func (e *endings) StepEnded(outcome gatehouse.StepStatus) { *e = append(*e, outcome) }
+func (*endings) StepLeased(time.Duration)                 {}
+func (*endings) ModelUsed(*gatehouse.ModelUsage)          {}
+
 // TestCallerGoesBeforeItsSteps: steps that were leased to an external worker
 // but not handed out, because the server stopped or the worker disconnected,
 // are ready again at once. That counts as no attempt.
@@ -50,9 +57,14 @@ func TestCallerGoesBeforeItsSteps(t *testing.T) {
 			run := w.status(w.start("page", `{}`).ID, gatehouse.RunRunning)
 			ctx, gone := context.WithCancel(w.as("bot"))
 			g := gate.New(&hungUp{w.store, after, gone}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
-			got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"},
-				Max: 2})
+			var counted endings
+			leaving := runs.New(g, runs.Config{})
+			leaving.SetMetrics(&counted)
+			got, err := leaving.LeaseSteps(ctx, gatehouse.LeaseRequest{Tools: []string{"page"}, Max: 2})
 			w.must(err)
+			if len(counted) != 0 {
+				t.Errorf("%s: counted as ended: %v", name, counted)
+			}
 			if ctx.Err() == nil || len(got) != 0 {
 				t.Fatalf("%s: %d steps were handed out to a caller that has gone", name, len(got))
 			}

@@ -329,9 +329,9 @@ func (s *Server) sweep(ctx context.Context) {
 		dispatch.Loop(ctx, s.Log, "links", purgeInterval, func(ctx context.Context) (bool, error) {
 			_, err := s.Gate.RotateOldLinkKeys(ctx)
 			_, e := s.Gate.PurgeReviews(ctx)
-			n, sealing := s.Gate.ResealSecretKeys(ctx)
+			n, sealing := s.Gate.ResealKeys(ctx)
 			if n > 0 {
-				s.Log.InfoContext(ctx, "keys of secrets are sealed under the present master key", "keys", n)
+				s.Log.InfoContext(ctx, "keys of secrets and of web push are sealed under the present master key", "keys", n)
 			}
 			return false, errors.Join(err, e, sealing)
 		})

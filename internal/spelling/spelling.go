@@ -16,13 +16,14 @@ import (
 )
 
 // Fold maps all spellings of a name to one form: NFKC and case folding (Unicode 15, sections
-// 3.11 and 5.18), without format characters, variation selectors, and white space at the ends.
+// 3.11 and 5.18), without format characters, variation selectors and other characters that have
+// no glyph by default (section 5.21), and without white space at the ends.
 func Fold(s string) string {
 	if plain(s) {
 		return strings.TrimSpace(strings.ToLower(s))
 	}
 	s = strings.Map(func(r rune) rune {
-		if unicode.In(r, unicode.Cf, unicode.Variation_Selector) {
+		if unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
 		}
 		return r

@@ -11,7 +11,8 @@ import (
 func TestFold(t *testing.T) {
 	t.Parallel()
 	for _, same := range [][]string{
-		{"price", "Price", "PRICE", " price", "price\t", "ｐｒｉｃｅ", "pri\u200bce", "price\u00a0", "p\u00adrice", "price\ufe0f"},
+		{"price", "Price", "PRICE", " price", "price\t", "ｐｒｉｃｅ", "pri\u200bce", "price\u00a0", "p\u00adrice", "price\ufe0f",
+			"price\u034f", "pri\u115fce", "\u1160price", "price\u3164", "price\uffa0"},
 		{"straße", "STRASSE", "Straſse", "STRAẞE"},
 		{"ﬁeld", "field", "FIELD"},
 		{"é", "e\u0301", "É"},

@@ -49,6 +49,7 @@ func (s *countedActions) Decide(ctx context.Context, id string, d gatehouse.Deci
 func (s *countedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
 	a, err := s.ActionService.BulkDecide(ctx, b)
 	if err != nil {
+		s.count(gatehouse.FailedResult(err))
 		return nil, err
 	}
 	for i := range a.Results {

@@ -28,7 +28,8 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 			Name: "gatehouse_push_calls_total", Help: "Calls to targets whose intent was recorded.",
 		}, []string{"connector"}),
 		settled: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "gatehouse_push_outcomes_total", Help: "Ended pushes, by outcome.",
+			Name: "gatehouse_push_outcomes_total",
+			Help: "Results of claims of pushes: how the push ended, or retry, released, late, rescued or quarantined.",
 		}, []string{"connector", "outcome"}),
 		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.",

@@ -155,6 +155,9 @@ func (s *tracedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecision
 func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
 	began := time.Now()
 	answer, err := s.ActionService.Cancel(ctx, id)
+	if err == nil {
+		id = answer.Action.ID
+	}
 	s.tracing.trace(ctx, began, "cancel", id, err)
 	return answer, err
 }
@@ -162,6 +165,12 @@ func (s *tracedActions) Cancel(ctx context.Context, id string) (*gatehouse.Cance
 func (s *tracedActions) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
 	began := time.Now()
 	answer, err := s.ActionService.Undo(ctx, id)
+	if err == nil {
+		id = answer.Action.Supersedes
+		if answer.Code == gatehouse.Undone {
+			s.tracing.proposed(ctx, began, "undo", answer.Action)
+		}
+	}
 	s.tracing.trace(ctx, began, "undo", id, err)
 	return answer, err
 }

@@ -16,7 +16,7 @@ import (
 var bypasses = map[string][]string{
 	"a server works without a caller": {
 		"gate.store", "gate.sweepTogether", "gate.IndexActions", "gate.EnsurePolicies", "gate.StoreDecisionCounts",
-		"gate.purge", "gate.RotateOldLinkKeys", "gate.resealSecretKey", "gate.UseSecrets",
+		"gate.purge", "gate.RotateOldLinkKeys", "gate.resealKey", "gate.UseSecrets",
 		"gate.WebPushKey", "gate.ReviewLink", "gate.UnsubscribeToken", "gate.StoreSlackClick", "gate.WithdrawGone",
 	},
 	"a push carries out an approved action":           {"gate.ApplyApproved", "gate.StoreConnectors", "gate.StartMandate"},

@@ -96,8 +96,11 @@ func TestSVG(t *testing.T) {
 		}
 	}
 	if s := d.SVG(fanRun()); !strings.Contains(s, `class="wf-step wf-approval wf-waiting-approval"`) ||
-		!strings.Contains(s, "stroke-dasharray") {
+		!strings.Contains(s, "stroke-dasharray") || !strings.Contains(s, " 5 steps.") {
 		t.Errorf("a state has no class or outline:\n%s", s)
+	}
+	if s := mustParse(t, "name: one\nsteps:\n  - {id: a, uses: approval}\n").SVG(nil); !strings.Contains(s, "1 step.") {
+		t.Errorf("one step:\n%s", s)
 	}
 }
 

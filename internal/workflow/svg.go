@@ -54,7 +54,11 @@ func (d *Definition) words(steps map[string]drawn, needs map[string][]string) st
 	if d.Description != "" {
 		b.WriteString(d.Description + ". ")
 	}
-	fmt.Fprintf(&b, "%d steps.", len(d.Steps))
+	if len(d.Steps) == 1 {
+		b.WriteString("1 step.")
+	} else {
+		fmt.Fprintf(&b, "%d steps.", len(d.Steps))
+	}
 	for _, s := range d.Steps {
 		one := steps[s.ID]
 		fmt.Fprintf(&b, " %s: %s", s.ID, one.does())

@@ -28,6 +28,9 @@ const Buckets = 4
 // maxCursor bounds the length of a cursor, in bytes.
 const maxCursor = 1024
 
+// maxAsOf bounds the time of a cursor, in microseconds: far from an overflow when a bucket's end is added.
+const maxAsOf = 1 << 60
+
 // Cursor is the position in a list after which the next page begins. It holds the sort-key values of the
 // previous page's last row. To callers it is an opaque text. A forged cursor can only narrow a query that is
 // bound to the caller's tenant.
@@ -75,7 +78,8 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 		return Cursor{}, bad
 	}
 	sameList := c.Kind == kind && c.Filter == FilterHash(filter)
-	inRange := 0 <= c.Bucket && c.Bucket < Buckets && 0 <= c.Risk && c.Risk <= 5 && c.AsOf >= 0 && c.Seq >= 0
+	inRange := 0 <= c.Bucket && c.Bucket < Buckets && 0 <= c.Risk && c.Risk <= 5 &&
+		0 <= c.AsOf && c.AsOf < maxAsOf && c.Seq >= 0
 	namesRow := c.ID != "" || c.Seq != 0
 	if !sameList || !inRange || !namesRow {
 		return Cursor{}, bad

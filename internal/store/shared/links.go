@@ -38,12 +38,12 @@ FROM ring_key WHERE purpose = $1 AND retired_at IS NULL AND created_at < $2 ORDE
 		string(purpose), before, limit)
 }
 
-// RingKeysUnder lists keys in use that are sealed under a master key, of all tenants.
+// RingKeysUnder lists keys, active or not, that are sealed under a master key, of all tenants.
 func (t Reads) RingKeysUnder(purpose gatehouse.RingPurpose, master string, limit int) ([]*gatehouse.RingKey, error) {
 	defer t.AllTenants()()
 	return list(t, scanRingKey, `
 SELECT tenant, id, number, purpose, sealed, master, created_at, created_by, retired_at, ends_at, revoked_at
-FROM ring_key WHERE purpose = $1 AND retired_at IS NULL AND master = $2 ORDER BY created_at LIMIT $3`,
+FROM ring_key WHERE purpose = $1 AND master = $2 ORDER BY created_at LIMIT $3`,
 		string(purpose), master, limit)
 }
 

@@ -115,17 +115,21 @@ func (t Writes) InsertSetupLink(l *gatehouse.SetupLink) error {
 	if err := t.Owns(l.Tenant); err != nil {
 		return err
 	}
-	err := t.Write(`
-UPDATE setup_link SET expires_at = $1
-WHERE tenant = $2 AND principal_id = $3 AND used_at IS NULL AND expires_at > $1`,
-		t.Now(), l.Tenant, l.PrincipalID)
-	if err != nil {
+	if err := t.EndSetupLinks(l.PrincipalID); err != nil {
 		return err
 	}
 	return t.Write(`
 INSERT INTO setup_link (hash, tenant, id, principal_id, created_at, expires_at, used_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 		l.Hash[:], l.Tenant, l.ID, l.PrincipalID, l.CreatedAt, l.ExpiresAt, l.UsedAt)
+}
+
+// EndSetupLinks ends a person's unused links.
+func (t Writes) EndSetupLinks(principalID string) error {
+	return t.Write(`
+UPDATE setup_link SET expires_at = $1
+WHERE tenant = $2 AND principal_id = $3 AND used_at IS NULL AND expires_at > $1`,
+		t.Now(), t.Tenant(), principalID)
 }
 
 // UseSetupLink marks a link as used; ErrConflict if it is used already.

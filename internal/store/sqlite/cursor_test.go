@@ -1,11 +1,22 @@
 package sqlite
 
 import (
+	"math"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
+
+// TestCursorOfAFarTime: a time to which no bucket can be added is no cursor.
+func TestCursorOfAFarTime(t *testing.T) {
+	t.Parallel()
+	c := shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1",
+		AsOf: math.MaxInt64}
+	if _, err := shared.ParseCursor(c.Encode(), shared.KindUrgency, "default"); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+		t.Errorf("error %v", err)
+	}
+}
 
 // FuzzCursor parses arbitrary texts as cursors: each is either refused as invalid, or is the encoding of the
 // cursor that it means.

@@ -22,7 +22,8 @@ func TestOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(context.Background(), Config{Path: path, LockWait: -1})
-	if err == nil || !strings.Contains(err.Error(), "in use by another gatehouse (process ") {
+	if err == nil || !strings.Contains(err.Error(), "in use by another gatehouse (process ") ||
+		!strings.Contains(err.Error(), filepath.Dir(path)+" ") || strings.Contains(err.Error(), "-lock") {
 		t.Fatalf("second Open: error %v", err)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)

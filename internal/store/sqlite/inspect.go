@@ -149,8 +149,10 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if _, err := FileVersion(ctx, path); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, fmt.Errorf("%s exists already; a backup is never written over another file", to))
+	if _, err := os.Lstat(to); err == nil {
+		return fmt.Errorf("%s exists already; a backup is never written over another file", to)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the folder %s does not exist: make it first", filepath.Dir(to))

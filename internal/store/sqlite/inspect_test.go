@@ -110,6 +110,10 @@ func TestBackup(t *testing.T) {
 	if err := Backup(t.Context(), path, to); err != nil {
 		t.Fatal(err)
 	}
+	under := filepath.Join(path, "copy.db") // in a file, not a folder
+	if err := Backup(t.Context(), path, under); err == nil || strings.Contains(err.Error(), "exists already") {
+		t.Errorf("a backup under a file: %v", err)
+	}
 	info, err := os.Stat(to)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)

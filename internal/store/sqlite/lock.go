@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -40,7 +41,8 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 				who = "unknown"
 			}
 			return nil, errors.Join(
-				fmt.Errorf("the data folder is %w (process %s): one process at a time may open %s", ErrInUse, who, path),
+				fmt.Errorf("the data folder %s is %w (process %s): one process at a time may open it", filepath.Dir(path),
+					ErrInUse, who),
 				f.Close())
 		}
 		select {

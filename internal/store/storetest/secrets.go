@@ -110,4 +110,8 @@ func (s *suite) resealed(key *gatehouse.RingKey) {
 	s.same("under the old one, afterwards", len(under("m1")), 0)
 	s.same("under the new one", under("m2"), []*gatehouse.RingKey{key})
 	s.refused(gatehouse.ErrConflict, "resealed twice", reseal)
+	var at time.Time
+	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RetireRingKey(key.ID, at) })
+	key.RetiredAt, key.EndsAt = &at, &at
+	s.same("a retired key", under("m2"), []*gatehouse.RingKey{key})
 }

@@ -180,6 +180,12 @@ func (s *suite) setupLinks() {
 	s.same("a used one stays", find(1), first)
 	s.same("the newest one holds", find(4), third)
 	s.same("another person's too", find(2), other)
+	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.EndSetupLinks(ana.ID) })
+	s.same("after another tenant ended them", find(4), third)
+	s.update(func(tx gatehouse.Tx) error { third.ExpiresAt = tx.Now(); return tx.EndSetupLinks(ana.ID) })
+	s.same("ended", find(4), third)
+	s.same("a used one, not ended again", find(1), first)
+	s.same("another person's, not ended", find(2), other)
 	s.viewQueues(func(q gatehouse.ReadQueues) error {
 		if _, err := q.FindSetupLink([32]byte{7}); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindSetupLink: error %v", err)
