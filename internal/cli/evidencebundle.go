@@ -117,7 +117,8 @@ func (r *bundleReport) expect(sum, run string) {
 		r.problem("its SHA-256 is %s, and should be %s", r.SHA256, sum)
 	}
 	short, isShort := gatehouse.ShortID("run", run)
-	if run != "" && r.Manifest.Run != run && !(isShort && strings.HasPrefix(r.Manifest.Run, short)) {
+	same := r.Manifest.Run == run || isShort && strings.HasPrefix(r.Manifest.Run, short)
+	if run != "" && !same {
 		r.problem("it is of the run %s, not of %s", r.Manifest.Run, run)
 	}
 	r.OK = len(r.Problems) == 0

@@ -265,6 +265,6 @@ func (r *ruling) sendHints() {
 	// A push held for longer than a poll interval needs no hint: the dispatcher finds its time
 	// in the store, and each hint costs it a query.
 	if a := r.action; a.Status == gatehouse.StatusApproved && a.HoldFor.D() < usecase.PollInterval {
-		r.gate.HintPush(a.Push.ID)
+		r.gate.HintPush(a.Push.ID, 0)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -175,9 +176,9 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
-// HintPush announces a new push of generation 0 on the topic of all pushes. It also announces the push on the
-// push's own topic, for subscribers that distribute single pushes.
-func (g *Gate) HintPush(id string) {
+// HintPush announces a due push on the topic of all pushes. It also announces the push on the topic of its id and
+// generation (0 for a new push), for subscribers that distribute single pushes.
+func (g *Gate) HintPush(id string, generation int) {
 	g.Hints.Notify(usecase.TopicPush)
-	g.Hints.Notify(usecase.TopicPush + ":" + id + ":0")
+	g.Hints.Notify(usecase.TopicPush + ":" + id + ":" + strconv.Itoa(generation))
 }

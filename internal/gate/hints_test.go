@@ -47,3 +47,26 @@ func TestOnlyPushesThatAreDueSoonAreHintedAt(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayIsHinted: a replayed push is another hint than the new push was, so that a hand-off to one replica does not
+// drop it as a duplicate.
+func TestReplayIsHinted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	hints := &told{topics: make(map[string]int)}
+	w.gate = gate.New(w.store, w.targets, hints, gate.Config{Hold: new(time.Duration)}, slog.New(slog.DiscardHandler))
+	bot, ana := w.agent(), w.person("ana")
+	a := w.propose(bot, nil)
+	_, err := w.gate.Decide(ana, a.ID, approve(a))
+	must(t, err)
+	if a, err = w.gate.FindAction(w.admin, a.ID); err != nil {
+		t.Fatal(err)
+	}
+	w.dead(a, gatehouse.PushFailed, "http_503", "no")
+	answer, err := w.gate.ReplayDeadLetters(w.admin, gatehouse.ReplayRequest{IDs: []string{a.Push.ID}})
+	must(t, err)
+	topic := usecase.TopicPush + ":" + a.Push.ID
+	if answer.Replayed != 1 || hints.topics[topic+":0"] != 1 || hints.topics[topic+":1"] != 1 {
+		t.Errorf("replayed %+v, hints %v", answer, hints.topics)
+	}
+}

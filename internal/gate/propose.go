@@ -195,7 +195,7 @@ func (g *Gate) propose(
 	}
 	failpoint.Here("propose/committed")
 	if out.Status == gatehouse.StatusApproved && !replayed {
-		g.HintPush(out.Push.ID)
+		g.HintPush(out.Push.ID, 0)
 	}
 	if from.supersedes != nil {
 		g.Hints.Notify(from.supersedes.ID)

@@ -30,12 +30,14 @@ func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest)
 func (g *Gate) replayEach(
 	ctx context.Context, c *gatehouse.Caller, r gatehouse.ReplayRequest,
 ) (*gatehouse.ReplayAnswer, error) {
+	generations := make(map[string]int)
 	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All,
 		func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
 			if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
 				return err
 			}
 			res.Result = string(gatehouse.PushQueued)
+			generations[p.ID] = p.Generation
 			return requeue(tx, c, p, a)
 		})
 	if err != nil {
@@ -50,10 +52,10 @@ func (g *Gate) replayEach(
 			out.Skipped++
 		} else {
 			out.Replayed++
+			if !r.DryRun {
+				g.HintPush(res.ID, generations[res.ID])
+			}
 		}
-	}
-	if out.Replayed > 0 && !r.DryRun {
-		g.Hints.Notify(usecase.TopicPush)
 	}
 	return out, nil
 }

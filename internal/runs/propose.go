@@ -116,7 +116,7 @@ func (r *Runs) propose(
 
 	r.notifyChanges(last)
 	if out != nil && out.Status == gatehouse.StatusApproved {
-		r.gate.HintPush(out.Push.ID)
+		r.gate.HintPush(out.Push.ID, 0)
 	}
 	return out, nil
 }
