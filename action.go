@@ -169,8 +169,8 @@ type Action struct {
 	DecidedVia Channel `json:"decided_via,omitempty"`
 	// FinishedAt is nil until the action is in a finished state.
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
-	// Failure is nil unless the action failed, its outcome is unknown, or its code is
-	// [FailureWorkflowGone].
+	// Failure is nil unless the action failed, its outcome is unknown, or it was canceled
+	// with [FailureWorkflowGone].
 	Failure *Failure `json:"failure"`
 	// Ceilings are the claims that an approval reserves.
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`

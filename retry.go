@@ -26,7 +26,7 @@ const (
 	causeApproval
 	// causeContent: the change itself is wrong.
 	causeContent
-	// causeDown: the target or the store was not available, or the time was over.
+	// causeDown: the target or the store was not available, or did not answer in time.
 	causeDown
 	// causeAccess: the connector or its rights must be repaired.
 	causeAccess

@@ -152,7 +152,7 @@ type StepUp struct {
 	ActionID  string `json:"action_id"`
 	// Digest is the action's digest as it was shown.
 	Digest Digest `json:"digest"`
-	// Method is how the person proved it.
+	// Method is how the person gave the proof.
 	Method StepUpMethod `json:"method"`
 	At     time.Time    `json:"at"`
 	// UsedAt is nil until a decision consumes the step-up.

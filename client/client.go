@@ -11,7 +11,7 @@
 // tries, so the effect happens once and every try gets the first answer. Calls such as drains and
 // revocations carry no key, and are retried only if the server said that it did nothing.
 //
-// Waits outlast restarts and outages of the server: they go on until their own time is over.
+// Waits outlast restarts and outages of the server: they continue until their own time is over.
 package client
 
 import (

@@ -238,8 +238,8 @@ func TestWaitEndsWithItsTime(t *testing.T) {
 	}
 }
 
-// TestWaitsOutlastOutages: what would end a call without retries does not end a wait, until its own
-// time is over.
+// TestWaitsOutlastOutages: an error that would end a call without retries does not end a wait before the
+// wait's own time is over.
 func TestWaitsOutlastOutages(t *testing.T) {
 	t.Parallel()
 	down := []http.HandlerFunc{

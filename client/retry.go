@@ -36,9 +36,9 @@ func (p retryPolicy) backoff(try int) time.Duration {
 	return min(cmp.Or(p.base, defaultBase)<<min(try, 16), maxPause)
 }
 
-// outlast handles a failed request of a wait that has time left. After an error that may pass, such
-// as those of a restart of the server, it pauses and returns nil, or ctx's error if ctx ends
-// first. It returns any other error; once the time is over, it returns every error.
+// outlast handles a failed request of a wait. After an error that may pass, such as one during a restart
+// of the server, it pauses and returns nil, or ctx's error if ctx ends first. It returns any other error;
+// once no time is left, it returns every error.
 func (p retryPolicy) outlast(ctx context.Context, try int, left time.Duration, err error) error {
 	var connection *connectionError
 	var e *gatehouse.Error
@@ -54,7 +54,8 @@ func (p retryPolicy) outlast(ctx context.Context, try int, left time.Duration, e
 	return sleepAfter(ctx, min(pause, left), err)
 }
 
-// sleepAfter sleeps after a failed try. If the time of ctx is over, its error has that try's error too.
+// sleepAfter sleeps after a failed try. If the deadline of ctx passes, the returned error wraps that try's
+// error, too.
 func sleepAfter(ctx context.Context, d time.Duration, failed error) error {
 	err := sleep(ctx, d)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -29,7 +29,7 @@ func TestSlowCheck(t *testing.T) {
 					return
 				}
 				requests++
-				time.Sleep(91 * time.Second) // 90 s, and the way
+				time.Sleep(91 * time.Second) // 90 s in the server, and some time on the network
 				_, _ = io.WriteString(there, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 			}()
 			return here, nil

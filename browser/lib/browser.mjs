@@ -27,7 +27,7 @@ const args = [
 ];
 
 /**
- * The path of the browser. The browser without windows, which is taken if the system has it, needs half of the CPU
+ * The path of the browser. If the system has Chromium's headless shell, tests use it, since it needs half of the CPU
  * time. Notifications need the whole browser.
  */
 export function executable(whole = false) {

@@ -1,5 +1,5 @@
 // A target that accepts everything, for changes that do not fit the shop's ledger. A request to /named/
-// gets its field said back as the id; a request to /lost/ gets no answer, only a closed connection.
+// gets the value of its field "said" as the id; a request to /lost/ gets no answer, only a closed connection.
 import { createServer } from "node:http";
 import { after } from "node:test";
 

@@ -253,7 +253,7 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// waits: the failure has the target's Retry-After, also that of a call made before this time is over.
+// waits: the failure has the target's Retry-After, as has the failure of a call made before that time is over.
 func waits(t *testing.T, f *Fixture) {
 	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
 	for range 2 {
@@ -276,7 +276,7 @@ func hostileReference(t *testing.T, f *Fixture) {
 		c.Target.EntityRef += suffix
 		effects := f.Effects(t)
 		_, failure := f.execute(t.Context(), t, c)
-		if failure == nil && f.Creates { // the new object has the reference as its name, or none is sent
+		if failure == nil && f.Creates { // the new object has this reference as its name, or no reference is sent
 			effects++
 		} else if failure == nil {
 			t.Errorf("%q is accepted as a reference", c.Target.EntityRef)

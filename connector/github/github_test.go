@@ -332,7 +332,7 @@ func TestRelease(t *testing.T) {
 		},
 		"a tag object that is gone": {object{"type": "tag", "sha": "gone"}, connector.NotSent, "check_failed"},
 		"a tag of itself":           {object{"type": "tag", "sha": "loop"}, connector.Terminal, "check_failed"},
-		"a release of the tag yet":  {nil, connector.Terminal, "target_changed"},
+		"a release without a tag":   {nil, connector.Terminal, "target_changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -551,7 +551,7 @@ func TestValidate(t *testing.T) {
 			"/proposed_change/inputs/gatehouse_action",
 		},
 		"a branch to release": {call("release", `{"target_commitish":"main"}`), "/proposed_change/target_commitish"},
-		"a way out by dots": {
+		"dots as a repository": {
 			with(comment, func(c *connector.Call) { c.Target.EntityRef = "acme/..#1" }), "/target/entity_ref",
 		},
 		"a label of two": {call("add_label", `{"label":"a","x":1}`), "/proposed_change"},
@@ -567,7 +567,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	// A message names what can be compared, if there is something.
+	// The message names the fields that can be compared, if any.
 	for operation, want := range map[string]string{
 		"comment":  "cannot be compared; these can: title, body, state, locked, labels",
 		"dispatch": "cannot be compared",

@@ -88,7 +88,7 @@ func (c *Connector) tagged(
 		}
 	}
 	return "", false, &connector.Error{
-		Kind: connector.Terminal, Code: "check_failed", Detail: "the tag leads over too many tags to a commit",
+		Kind: connector.Terminal, Code: "check_failed", Detail: "there are too many tags between the tag and its commit",
 	}
 }
 

@@ -93,7 +93,8 @@ func TestLateSearch(t *testing.T) {
 	}
 }
 
-// TestFormatted: the update of a description with more than text has no reversal, which would drop the rest.
+// TestFormatted: the update of a description with more than text has no reversal, because a reversal would restore
+// the text only.
 func TestFormatted(t *testing.T) {
 	t.Parallel()
 	text := func(marks ...any) object {

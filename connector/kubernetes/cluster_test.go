@@ -27,7 +27,7 @@ import (
 
 const (
 	token = "token-of-the-gate"
-	// page is the answer of a proxy, as the reason of a failure.
+	// page, given as the reason of a failure, stands for the answer of a proxy.
 	page = "<html>no such page</html>"
 )
 

@@ -48,7 +48,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// TestPreviewOfFinalDelete: an object that cannot be created again, and why.
+// TestPreviewOfFinalDelete: the preview says why a deleted object could not be created again.
 func TestPreviewOfFinalDelete(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -146,7 +146,7 @@ func (c *Connector) pages(
 			return p, failure
 		}
 		if x.answer.Status < 200 || x.answer.Status > 299 {
-			return p, x.thrown() // an error of one line says nothing of the lines before it
+			return p, x.thrown() // an error of one line says nothing about the lines before it
 		}
 		answered, _ := x.doc.Get("lines")
 		lines, err := answered.Elements()

@@ -24,8 +24,8 @@
 // connector then sends the action again, under the same key, with an offset. Lines do not depend on
 // each other: one that is refused does not stop the rest. An attempt that leaves some lines applied
 // and others not is ambiguous, so the action is never failed with an effect. From the second attempt
-// on, it is terminal if it has applied nothing and no line can be applied later: then only a person
-// can help.
+// on, an attempt that applies no line is terminal if no line can be applied later: then only a
+// person can help.
 //
 // # Values
 //

@@ -66,7 +66,7 @@ func resolve(configured map[string]Entity) (map[string]Entity, error) {
 		for field, f := range e.Fields {
 			if b, ok := base.Fields[field]; ok && f.Field == "" {
 				if !reflect.DeepEqual(f, Field{Level: f.Level}) {
-					return nil, fmt.Errorf("entities.%s.fields.%s: has no field, so that it can only set the level", name, field)
+					return nil, fmt.Errorf("entities.%s.fields.%s: has no field, so it can only set the level", name, field)
 				}
 				b.Level = f.Level
 				fields[field] = b

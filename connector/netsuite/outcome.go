@@ -16,8 +16,8 @@ type meaning struct {
 	code string
 }
 
-// meanings are the codes of errors with which NetSuite saves nothing. Thrown by a script, they say
-// nothing of what the script saved before.
+// meanings are the codes of errors with which NetSuite saves nothing. If a script throws such an error,
+// the script may have saved something before it.
 var meanings = map[string]meaning{
 	// The account's request limit is reached (RESTlets, record service).
 	"SSS_REQUEST_LIMIT_EXCEEDED": {connector.Transient, "rate_limited"},

@@ -24,7 +24,7 @@ func (c *Connector) callRESTlet(
 	}
 	res.ResponseMetadata = x.answer.Metadata(x.doc)
 	if x.answer.Status < 200 || x.answer.Status > 299 {
-		if c.cfg.RESTlet.Protocol == protocolOurs { // it reports an error after a save in a document
+		if c.cfg.RESTlet.Protocol == protocolOurs { // after a save, our RESTlet reports errors with status 200
 			return res, nil, x.refusal(true)
 		}
 		return res, nil, x.thrown()

@@ -7,7 +7,7 @@ import (
 	sqlconn "github.com/gatehouse-dev/gatehouse/connector/sql"
 )
 
-// TestCascades: no reversal is promised of a delete by which other rows go or change.
+// TestCascades: a delete that also deletes or changes other rows has no reversal, and its preview says so.
 func TestCascades(t *testing.T) {
 	t.Parallel()
 	eachEngine(t, func(t *testing.T, engine string) {

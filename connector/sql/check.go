@@ -53,8 +53,8 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 }
 
 // Conditional is true for an update or delete of one row, which compares the version or the pre-image
-// while writing, for one of several rows that names a pre-image of each, and for an insert that names
-// its key, which requires the row to be absent.
+// while writing; for an update or delete of several rows that names a pre-image of each row; for an
+// insert that names its key, which requires the row to be absent; and for an upsert, which is one of these.
 func (c *Connector) Conditional(call connector.Call) bool {
 	op, many, _ := splitOperation(call.Operation)
 	switch {

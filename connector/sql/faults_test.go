@@ -216,7 +216,7 @@ func stopCaller(t *testing.T, engine string) {
 	tx, err := tg.db.Begin()
 	connectortest.Must(t, err)
 	key := `'default', '` + update.IdempotencyKey + `'`
-	if engine == "sqlserver" { // there the keys of records are bytes
+	if engine == "sqlserver" { // which stores the keys of records as bytes
 		key = `CAST('default' AS BLOB), CAST('` + update.IdempotencyKey + `' AS BLOB)`
 	}
 	if _, err := tx.Exec(`INSERT INTO gatehouse_applied VALUES (` + key + `, '` + string(update.Digest) +

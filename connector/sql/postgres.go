@@ -117,8 +117,8 @@ func kindOf(typname, category string) kind {
 	return kindOther
 }
 
-// postgresSpelled is the expression of column.spelled. The type is named without limits, such as the scale of
-// numeric(10,2)[], so that what a limit rounds off is in its text.
+// postgresSpelled is the expression of column.spelled. The type is named without limits such as the scale of
+// numeric(10,2)[], so that the expression keeps the digits that the column rounds off.
 func postgresSpelled(unlimited, element string) string {
 	switch element {
 	case "uuid", "bytea", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "enum", "bool", "int2", "int4", "int8",

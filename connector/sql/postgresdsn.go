@@ -29,8 +29,8 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 			return nil, fmt.Errorf("postgres: %s is not supported", name)
 		}
 	}
-	dsn = closed(dsn, parts, query)
-	if err := pgurl.Check(dsn); err != nil {
+	whole := closed(dsn, parts, query, "prefer")
+	if err := pgurl.Check(whole); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	if parts.user == "" && query.Get("user") == "" {
@@ -39,7 +39,10 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	if parts.hosts == "" && query.Get("host") == "" {
 		return nil, errors.New("postgres: the address names no host")
 	}
-	cfg, err := pgx.ParseConfig(dsn)
+	cfg, err := pgx.ParseConfig(whole)
+	if err == nil && !query.Has("sslmode") && !allLocal(cfg) {
+		cfg, err = pgx.ParseConfig(closed(dsn, parts, query, "require"))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
@@ -52,8 +55,8 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return cfg, nil
 }
 
-// sendsInClear reports whether a server on another host would get the password without TLS, as with sslmode=disable and
-// sslmode=allow, which the driver reads as a first attempt without TLS.
+// sendsInClear reports whether the driver's first attempt at a server on another host is without TLS, as with
+// sslmode=disable and sslmode=allow. It permits sslmode=prefer, by which a second attempt can be without TLS.
 func sendsInClear(cfg *pgx.ConnConfig) bool {
 	if cfg.TLSConfig == nil && !isLocal(cfg.Host) {
 		return true
@@ -66,6 +69,16 @@ func sendsInClear(cfg *pgx.ConnConfig) bool {
 		tried[f.Host] = true
 	}
 	return false
+}
+
+// allLocal reports whether all hosts are this one.
+func allLocal(cfg *pgx.ConnConfig) bool {
+	for _, f := range cfg.Fallbacks {
+		if !isLocal(f.Host) {
+			return false
+		}
+	}
+	return isLocal(cfg.Host)
 }
 
 // isLocal reports whether a host is this one; a path is that of a socket.
@@ -93,8 +106,9 @@ func postgresParts(dsn string) (p dsnParts, query url.Values, err error) {
 	return p, query, err
 }
 
-// closed adds the parameters that a DSN does not have and that the driver would take from elsewhere.
-func closed(dsn string, parts dsnParts, query url.Values) string {
+// closed adds the parameters that a DSN does not have and that the driver would take from elsewhere. mode is the default
+// of sslmode.
+func closed(dsn string, parts dsnParts, query url.Values, mode string) string {
 	rest := url.Values{"passfile": {""}}
 	set := func(name, value string, given bool) {
 		if !given && !query.Has(name) {
@@ -103,11 +117,11 @@ func closed(dsn string, parts dsnParts, query url.Values) string {
 	}
 	set("password", "", parts.hasPassword)
 	set("dbname", "", parts.database != "" || query.Has("database"))
-	// An IPv6 address has its colons in brackets. Of several hosts, one without a port has the default one.
+	// An IPv6 address has its colons in brackets. If there are several hosts, a host without a port has the default port.
 	set("port", "5432", strings.Contains(parts.hosts[strings.LastIndex(parts.hosts, "]")+1:], ":") ||
 		strings.Contains(parts.hosts, ","))
 	for name, value := range map[string]string{
-		"options": "", "sslmode": "prefer", "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "",
+		"options": "", "sslmode": mode, "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "",
 		"sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "postgres", "target_session_attrs": "any",
 	} {
 		set(name, value, false)

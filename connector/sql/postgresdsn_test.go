@@ -46,6 +46,22 @@ func TestNothingOfTheEnvironment(t *testing.T) {
 			t.Errorf("%s: TLS is that of the environment", dsn)
 		}
 	}
+	for dsn, always := range map[string]bool{
+		"postgres://app@db.example/shop": true, "postgres://app@localhost,db.example/shop": true,
+		"postgres://app@db.example/shop?sslmode=prefer": false, "postgres://app@127.0.0.1/shop": false,
+	} {
+		cfg, err := postgresConfig(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inClear := cfg.TLSConfig == nil
+		for _, f := range cfg.Fallbacks {
+			inClear = inClear || f.TLSConfig == nil
+		}
+		if inClear == always {
+			t.Errorf("%s: an attempt without TLS: %v", dsn, inClear)
+		}
+	}
 	for _, dsn := range []string{
 		"postgres:///shop", "postgres://db.example/shop", "postgres://app@/shop", "postgres://app@db.example/shop?service=x",
 		"postgres://app@db.example/shop?servicefile=/x", "postgres://app@db.example/shop?passfile=/x",

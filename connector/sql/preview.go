@@ -168,7 +168,7 @@ func (p *plan) irreversible(before, after map[string]row) string {
 	case p.keyLost():
 		return "the database makes the keys, and the rows would not get their keys back"
 	case p.op == opDelete && p.table.cascades:
-		return "rows that refer to a deleted one go or change with it, and are not restored"
+		return "rows that refer to a deleted row are deleted or changed with it, and would not be restored"
 	case p.op == opDelete && p.table.hidden:
 		return "the table has columns that Gatehouse does not see, and cannot restore"
 	}

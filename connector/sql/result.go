@@ -186,7 +186,7 @@ func (p *plan) image(r row, columns []int) gatehouse.JSON {
 
 // reversal describes the change that reverses this one. It is nil if an overwritten value cannot be
 // restored from JSON, was not visible to the connector, or exceeds the limits, if a deleted row
-// cannot get its key back, or if other rows may have gone or changed with a deleted one.
+// cannot get its key back, or if other rows may have been deleted or changed with it.
 func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 	if len(p.refs) > maxBulkReversal || p.keyLost() || p.op == opDelete && p.table.cascades {
 		return nil

@@ -58,7 +58,8 @@ func TestSBOM(t *testing.T) {
 	}
 	commit := wantThisBuild(t, src, filepath.Join(to, name, "gatehouse"))
 	if !slices.Contains(*bom.Metadata.Component.Properties, cdx.Property{Name: "commit", Value: commit}) {
-		t.Errorf("it is of %v, and the program of %s", *bom.Metadata.Component.Properties, commit)
+		t.Errorf("the bill of materials has %v, but the program's commit is %s",
+			*bom.Metadata.Component.Properties, commit)
 	}
 	listed := make(map[string]bool)
 	for _, c := range *bom.Components {

@@ -355,7 +355,7 @@ func TestErrorsQuoteHostileTextReadably(t *testing.T) {
 	}
 }
 
-// TestAMissingVersionIsNamedInWords: the detail has the words of a person, not those of the code.
+// TestAMissingVersionIsNamedInWords: the detail says "connector version", not "connector_version".
 func TestAMissingVersionIsNamedInWords(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{

@@ -157,8 +157,8 @@ func (c *Change) countsMinor() bool {
 	return c.declared != nil && c.declared.Minor && !c.declared.unusable
 }
 
-// Worth returns a side of the change, with the currency of that side ("" for the later one), in the currency's
-// major unit, "98.00 EUR", where the payload counts the minor unit; "" elsewhere.
+// Worth returns one side of the change in the major unit of its currency, such as "98.00 EUR"; "" unless the payload
+// counts a known minor unit. currency is the currency of that side; "" stands for the later one.
 func (c *Change) Worth(v Value, currency string) string {
 	if !c.countsMinor() {
 		return ""

@@ -92,7 +92,7 @@ func TestAnIDIsNoFormat(t *testing.T) {
 	}
 }
 
-// TestQueueOfBuiltInSteps: it has a name, although its steps have no tool.
+// TestQueueOfBuiltInSteps: the queue of the built-in steps has a name, although they have no tool.
 func TestQueueOfBuiltInSteps(t *testing.T) {
 	t.Parallel()
 	queues := []gatehouse.ToolQueue{{}, {Tool: "resize", Leased: true}}

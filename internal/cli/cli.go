@@ -107,8 +107,10 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.Name("gatehouse"),
 		kong.Description(description),
 		kong.Vars{
-			"version": "gatehouse " + version.Number, "page_size": strconv.Itoa(pageSize), "notified": ",queued,sent,accepted,delivered,failed,muted",
-			"roles": "What this process does: " + serve.RoleWords(", ") + "; all of it by default.",
+			"version":   "gatehouse " + version.Number,
+			"page_size": strconv.Itoa(pageSize),
+			"notified":  ",queued,sent,accepted,delivered,failed,muted",
+			"roles":     "What this process does: " + serve.RoleWords(", ") + "; all of it by default.",
 		},
 		kong.Writers(c.Globals.Stdout, c.Globals.Stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),

@@ -21,7 +21,7 @@ type connectorCmd struct {
 	Apply      connectorApplyCmd      `cmd:"" help:"Propose to replace the connectors in the store."`
 	Show       connectorShowCmd       `cmd:"" help:"Print the connectors in the store."`
 	Versions   connectorVersionsCmd   `cmd:"" help:"List the versions of the connectors in the store."`
-	Test       connectorTestCmd       `cmd:"" help:"Check, with its credentials, that the target of a connector can be used."`
+	Test       connectorTestCmd       `cmd:"" help:"Check that the target of a connector can be used with the connector's credentials."`
 }
 
 type connectorListCmd struct{ serve.ConnectorFlags }

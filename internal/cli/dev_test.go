@@ -53,7 +53,7 @@ func cleanEnv(more ...string) []string {
 	return append(env, more...)
 }
 
-// startDev starts it in a folder, on a free port, and waits for its banner.
+// startDev starts gatehouse dev in a folder, on a free port, and waits for its banner.
 func startDev(t *testing.T, dir string, more ...string) *devServer {
 	t.Helper()
 	s := &devServer{t: t, cmd: exec.Command(watched, append([]string{"dev", "--listen", "127.0.0.1:0"}, more...)...)}

@@ -134,7 +134,7 @@ func TestBundleIsVerified(t *testing.T) {
 			want: `"Leaf" is an unknown member`},
 		"two entries": {change: replace(t, "audit.json", `"head": `, `"Entries": [], "head": `),
 			want: `"Entries" is an unknown member`},
-		"an end twice": {change: replace(t, "run.json", `"id": `, `"id": "run_2", "id": `), want: "cannot read run.json"},
+		"an id twice": {change: replace(t, "run.json", `"id": `, `"id": "run_2", "id": `), want: "cannot read run.json"},
 		"another audit hash": {change: replace(t, "audit.json", `"leaf_hash": "`, `"leaf_hash": "00`),
 			want: "cannot read audit.json"},
 		"another log": {change: func(f map[string][]byte) {
@@ -277,7 +277,7 @@ func TestNoPartOfAFileStays(t *testing.T) {
 	}
 }
 
-// TestEvidenceOfAChangedField: the error has the digest of what differs.
+// TestEvidenceOfAChangedField: the error has the digest of the changed fields and that of the action.
 func TestEvidenceOfAChangedField(t *testing.T) {
 	t.Parallel()
 	a := &gatehouse.Action{ID: "act_1", Proposal: gatehouse.Proposal{ActionType: "note", ProposedChange: `{"note":"x"}`}}

@@ -13,7 +13,7 @@ import (
 type reviewCmd struct {
 	Type  string `placeholder:"TYPE" help:"Only this action type."`
 	Risk  int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Only this risk level."`
-	Query string `short:"q" placeholder:"TEXT" help:"Only those with these beginnings of words of the type, the target, the title, the proposer, the rationale, the amount, the key or the proposed values; or with this id."`
+	Query string `short:"q" placeholder:"TEXT" help:"Only those with words that begin with this text, in the type, the target, the title, the proposer, the rationale, the amount, the key or the proposed values; or with this id."`
 	Yes   bool   `short:"y" help:"Approve L3 with one key, as L1 and L2; never L4 and L5."`
 }
 

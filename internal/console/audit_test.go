@@ -146,7 +146,7 @@ func TestAuditSearchesInSteps(t *testing.T) {
 		t.Errorf("%d entries on a page", len(got))
 	}
 	eve.get("/audit/export?kind=system").want(http.StatusUnprocessableEntity).has("choose a shorter time")
-	// So many entries fit, also when others are older.
+	// An export of exactly ExportedRows entries is complete, although the log has older entries.
 	full := eve.get("/audit/export?by=clock").want(http.StatusOK)
 	if n := strings.Count(full.body, "channel.failing,"); n != console.ExportedRows {
 		t.Errorf("%d entries are exported", n)

@@ -174,7 +174,7 @@ func TestPreferencesAreKept(t *testing.T) {
 	ana.get("/inbox").lacks("data-theme", `data-keys="off"`)
 }
 
-// TestBodiesThatCannotBeRead: only a body that is too large is called so.
+// TestBodiesThatCannotBeRead: a body that is too large gets 413, and a body that breaks off 400.
 func TestBodiesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

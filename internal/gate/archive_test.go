@@ -342,7 +342,7 @@ type behind []time.Duration
 func (*behind) Archived(int)             {}
 func (b *behind) Behind(d time.Duration) { *b = append(*b, d) }
 
-// TestArchiverBehind: the metric is that of the oldest action of a pass, wherever the scan finds it.
+// TestArchiverBehind: the metric measures the oldest action of a pass, wherever the scan finds that action.
 func TestArchiverBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -219,22 +219,22 @@ func TestSnooze(t *testing.T) {
 	w.wantCode("close to the deadline", hide(time.Hour), gatehouse.CodeInvalid)
 }
 
-// snoozeful is a store in which everyone has snoozed as many actions as one may, one of them the given.
-type snoozeful struct {
+// fullOfSnoozes is a store in which everyone has snoozed the maximum number of actions, including the action one.
+type fullOfSnoozes struct {
 	gatehouse.Store
 	one string
 }
 
-type snoozefulTx struct {
+type fullOfSnoozesTx struct {
 	gatehouse.Tx
 	one string
 }
 
-func (s *snoozeful) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
-	return s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(snoozefulTx{tx, s.one}) })
+func (s *fullOfSnoozes) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(fullOfSnoozesTx{tx, s.one}) })
 }
 
-func (t snoozefulTx) ListSnoozes(string) ([]gatehouse.Snooze, error) {
+func (t fullOfSnoozesTx) ListSnoozes(string) ([]gatehouse.Snooze, error) {
 	list := make([]gatehouse.Snooze, gatehouse.MaxSnoozes)
 	list[7].ActionID = t.one
 	return list, nil
@@ -246,7 +246,7 @@ func TestSnoozeIsMovedAtTheMaximum(t *testing.T) {
 	w := newWorld(t, "")
 	bot, ana := w.agent(), w.person("ana")
 	one, other := w.propose(bot, nil), w.propose(bot, nil)
-	g := gate.New(&snoozeful{w.store, one.ID}, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	g := gate.New(&fullOfSnoozes{w.store, one.ID}, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
 	until := w.clock.Now().Add(time.Hour)
 	wantCode(t, g.SnoozeAction(ana, one.ID, until), "")
 	wantCode(t, g.SnoozeAction(ana, other.ID, until), gatehouse.CodeInvalid)

@@ -40,7 +40,7 @@ func (w *world) heard(who context.Context, f gatehouse.EventFilter) (types []str
 	}
 }
 
-// TestEventsBeyondTheLog: a reader whose index a restored store does not have is told so.
+// TestEventsBeyondTheLog: an index beyond the end of the log, as after a restore, is refused.
 func TestEventsBeyondTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

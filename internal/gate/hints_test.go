@@ -48,8 +48,8 @@ func TestOnlyPushesThatAreDueSoonAreHintedAt(t *testing.T) {
 	}
 }
 
-// TestReplayIsHinted: a replayed push is another hint than the new push was, so that a hand-off to one replica does not
-// drop it as a duplicate.
+// TestReplayIsHinted: the hint of a replayed push differs from that of the new push, so that a hand-off to one replica
+// does not drop it as a duplicate.
 func TestReplayIsHinted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

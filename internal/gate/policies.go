@@ -199,7 +199,7 @@ func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.Ri
 	}
 	switch {
 	case before < required:
-		return fmt.Sprintf("%d must approve, but only %d were required", required, before)
+		return fmt.Sprintf("%d must approve, but the action needed only %d", required, before)
 	case level.NeedsConfirmation() && !a.RiskLevel.NeedsConfirmation():
 		return fmt.Sprintf("at %s approvers retype the value and step up, but the approval was requested at "+
 			"%s", level, a.RiskLevel)

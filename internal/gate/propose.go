@@ -366,9 +366,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	return g.useGrants(tx, a, v)
 }
 
-// askRepeated requires people's approval for a change that is also that of a dead letter: after a
-// replay of the dead letter, both would have their effect. deadLetter is the id of its action; ""
-// for none.
+// askRepeated requires people's approval for a change that a dead letter makes too: after a replay
+// of the dead letter, both would have their effect. deadLetter is the id of its action; "" for none.
 func askRepeated(a *gatehouse.Action, deadLetter string) {
 	if deadLetter == "" {
 		return

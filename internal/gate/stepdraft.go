@@ -73,8 +73,8 @@ func (d *Draft) Judge(ctx context.Context) error {
 }
 
 // AsksMore returns in which respect the draft requires more than the action did; "" for none. Another proposer's
-// action must have the draft's type and level, and nobody who is barred from the draft may decide it, or have
-// approved it. Call Judge first.
+// action must have the draft's type and at least its level, and nobody who is barred from the draft may decide the
+// action, or have voted on it; and the policy must not deny the draft. Call Judge first.
 func (d *Draft) AsksMore(than *gatehouse.Action) string {
 	own, v := &d.draft.action, d.draft.verdict.Verdict
 	level := max(v.RiskLevel, own.RiskLevel, own.ClaimedRisk)

@@ -27,18 +27,18 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 		{"the same rules again", "price_change", lenient + "  - {id: never, when: 'false', then: deny}\n", 0, ""},
 		{
 			"an allowance that is withdrawn", "note", strings.Replace(lenient, "then: allow", "then: needs_approval", 1), 0,
-			"1 must approve, but only 0 were required",
+			"1 must approve, but the action needed only 0",
 		},
 		{"an allowance whose level is raised", "note", strings.Replace(lenient, "note: 1", "note: 3", 1), 0, "1 must " +
-			"approve, but only 0 were required"},
-		{"more people", "price_change", lenient + "approvals: {3: {required: 2}}\n", 0, "2 must approve, but only 1 were " +
-			"required"},
+			"approve, but the action needed only 0"},
+		{"more people", "price_change", lenient + "approvals: {3: {required: 2}}\n", 0, "2 must approve, but the action " +
+			"needed only 1"},
 		{"more people by a rule", "price_change", lenient + "  - {id: two, when: 'true', then: needs_approval, required: " +
-			"2}\n", 0, "2 must approve, but only 1 were required"},
+			"2}\n", 0, "2 must approve, but the action needed only 1"},
 		{"a level with a step-up", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 4", 1), 0,
 			"at L4 approvers retype the value"},
 		{"a level with two people", "wipe", strings.Replace(lenient, "wipe: 4", "wipe: 5", 1), 0, "2 must approve, but " +
-			"only 1 were required"},
+			"the action needed only 1"},
 		{"a looser policy", "price_change", strings.Replace(lenient, "price_change: 3", "price_change: 1", 1), 0, ""},
 		{"a higher floor", "price_change", "", 4, "the floor of the operation is L4 now: at L4"},
 		{"a floor above an allowance", "note", "", 3, "the floor of the operation is L3 now: 1 must approve"},

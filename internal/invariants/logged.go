@@ -112,7 +112,7 @@ func (c *checker) checkWorkflows(ctx context.Context, tx *sql.Tx, h *rightsHisto
 		case !known:
 			c.r.violated(23, at.tenant, at.id, "the log has no entry for version %d of the workflow %s", row.Version, row.Name)
 		case logged != row:
-			c.r.violated(23, at.tenant, at.id, "its name, version or digest differ from the log")
+			c.r.violated(23, at.tenant, at.id, "its name, version or digest differs from the log")
 		case gatehouse.NewDigest(gatehouse.JSON(source)) != logged.digest:
 			c.r.violated(23, at.tenant, at.id, "its text differs from the log")
 		}

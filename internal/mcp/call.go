@@ -219,7 +219,7 @@ func join(
 	return nil, fmt.Errorf("the same call was made more than %d times", maxChain)
 }
 
-// refusal reports whether an error proves that the gate has not done what it was asked.
+// refusal reports whether an error proves that the gate has not done what it was asked to do.
 func refusal(err error) bool {
 	var e *gatehouse.Error
 	return errors.As(err, &e) && (e.Code == gatehouse.CodeRateLimited || !e.Code.Retryable())
@@ -249,9 +249,8 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 			fmt.Sprintf("The gate refused the call (%s): %s. Nothing was carried out.", e.Code, detail))
 	}
 	p.Log.Error("the gate did not answer", "error", err)
-	return p.gateResult(f, "", "unreachable", "The gate did not answer. Whether it has stored this call, and carries "+
-		"it out, is not known here. Make the same call again later: it joins the action if there is one, and is not "+
-		"carried out twice.")
+	return p.gateResult(f, "", "unreachable", "The gate did not answer. It may have stored this call, and may carry "+
+		"it out. Make the same call again later: it joins the action if there is one, and is not carried out twice.")
 }
 
 // outcome waits for an action for at most the hold, and answers with its outcome.

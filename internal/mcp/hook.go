@@ -34,7 +34,7 @@ type Hook struct {
 type HookCall struct {
 	Tool  string
 	Input gatehouse.JSON
-	// Folder is the agent's working directory, "" if the agent does not say it.
+	// Folder is the agent's working directory, "" if the agent does not name it.
 	Folder string
 }
 

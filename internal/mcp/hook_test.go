@@ -62,7 +62,7 @@ func (g *leasingGate) CompletePush(_ context.Context, id string, _ gatehouse.Pus
 	return &gatehouse.Push{}, nil
 }
 
-// TestHookCompletes: a push that cannot be reported does not keep the others from it.
+// TestHookCompletes: after a push that cannot be reported, the others are reported.
 func TestHookCompletes(t *testing.T) {
 	t.Parallel()
 	gate := &leasingGate{}

@@ -91,8 +91,8 @@ type process struct {
 	// wait waits until the process has ended. If it is called before the output was read to its end, the rest of
 	// the output is lost.
 	wait func() error
-	// over is closed when Receive has found the end of the output, with the error
-	// how.
+	// over is closed when Receive has found the end of the output, and has set how
+	// to the error that it returns.
 	over chan struct{}
 	how  error
 }

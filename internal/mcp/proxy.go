@@ -158,8 +158,8 @@ type reply struct {
 // errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
-// howEnded is the error for the client after an upstream's error: what it says of the server's end,
-// and nothing else.
+// howEnded turns an upstream's error into the error for the client, which says how the server has ended
+// if that is known, and nothing else.
 func howEnded(err error) error {
 	if errors.Is(err, errServerGone) {
 		return err

@@ -287,8 +287,8 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	return err
 }
 
-// refuses reports whether a status proves that a request was not executed. Of the redirects, only
-// those that ask for the same request elsewhere do (RFC 9110, section 15.4): servers send the others
+// refuses reports whether a status proves that a request was not executed. A redirect proves this only
+// if it asks for the same request elsewhere (RFC 9110, section 15.4): servers send the other redirects
 // after they have executed a request, too.
 func refuses(code int) bool {
 	switch code {

@@ -48,7 +48,7 @@ func TestInstructionsWithoutGreeting(t *testing.T) {
 	}
 }
 
-// TestAcceptedAtOnce: of several changes of the same pins, one is made, through whatever session.
+// TestAcceptedAtOnce: of several concurrent changes of the same pins, only one is made, also through several sessions.
 func TestAcceptedAtOnce(t *testing.T) {
 	t.Parallel()
 	folder, err := OpenFolder(t.TempDir())

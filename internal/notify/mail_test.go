@@ -129,8 +129,8 @@ func TestMailRefused(t *testing.T) {
 	}
 }
 
-// TestMailServerLeaves: a mail that the server has accepted is not sent again, though the server closes the
-// connection without a farewell.
+// TestMailServerLeaves: a mail that the server has accepted is not sent again, although the server then closes
+// the connection.
 func TestMailServerLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -132,7 +132,7 @@ func TestPagerDuty(t *testing.T) {
 	}
 }
 
-// TestPagerDutyEscalation: a question of which only an escalation pages has the severity of its level.
+// TestPagerDutyEscalation: a question that pages only when it escalates has the severity of its risk level.
 func TestPagerDutyEscalation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -154,8 +154,8 @@ func (r *routing) named(names []string) (list []*Configured) {
 	return list
 }
 
-// fallbacks are the channels that get the alert about a broken one: those of its routes, or of every route
-// for a channel that has none, as one that only the policy names.
+// fallbacks are the channels that get the alert about a broken channel: those of the routes that name it or,
+// if no route does (but for instance the policy), those of every route.
 func (r *routing) fallbacks(broken string) []*Configured {
 	of := func(route Route) bool {
 		return slices.Contains(route.Channels, broken) || slices.Contains(route.Fallback, broken)

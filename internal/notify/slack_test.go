@@ -96,7 +96,7 @@ func TestSlackLostAnswer(t *testing.T) {
 	}
 }
 
-// TestSlackLostReply: the same for a reply to a card.
+// TestSlackLostReply: a reply to a card whose answer was lost is found again, too, and not posted twice.
 func TestSlackLostReply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

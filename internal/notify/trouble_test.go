@@ -70,8 +70,8 @@ func TestFailing(t *testing.T) {
 	})
 }
 
-// TestFailingOfThePolicy: when a channel fails that a policy's stage names, and no route, the channels of
-// the routes tell the administrators.
+// TestFailingOfThePolicy: when a channel fails that only a policy's stage names, and no route does, the alert
+// goes to the channels of the routes.
 func TestFailingOfThePolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -134,7 +134,7 @@ func TestOneServer(t *testing.T) {
 	if err == nil || ctx.Err() != nil {
 		t.Fatalf("the second server ended with %v (%v): %s", err, ctx.Err(), out)
 	}
-	if !strings.Contains(string(out), "gatehouse.db") {
+	if !strings.Contains(string(out), "the data folder "+w.data+" is in use") {
 		t.Errorf("it does not name the cause: %s", out)
 	}
 	if res := w.admin.get("/whoami"); res.status != 200 {

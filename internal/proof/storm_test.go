@@ -100,8 +100,8 @@ func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, 
 // oddOnSQLite is drawn anew in every run; see failpointsOn.
 var oddOnSQLite = rand.IntN(2) == 0
 
-// failpointsOn returns the failpoints at which the servers of a leg kill themselves: all in the long form. In every
-// run it is one half on SQLite, and the other half on PostgreSQL.
+// failpointsOn returns the failpoints at which the servers of a leg kill themselves: all in the long form,
+// else one half on SQLite, and the other half on PostgreSQL.
 func failpointsOn(e engine, names []string) (half []string) {
 	if long() {
 		return names

@@ -153,9 +153,9 @@ func TestCrashProposesOnce(t *testing.T) {
 	})
 }
 
-// TestWeakerActionIsNotAdopted: a step does not take over another proposer's action that fewer people or another
-// level decide, or that a contributor to the run may decide. An applied action that nobody barred has approved
-// is taken over.
+// TestWeakerActionIsNotAdopted: a step does not take over another proposer's action that has another type or a
+// lower level, that fewer people decide, or that a contributor to the run may decide. It takes over an applied action
+// that no contributor has approved.
 func TestWeakerActionIsNotAdopted(t *testing.T) { onBoth(t, testWeakerActionIsNotAdopted) }
 
 func testWeakerActionIsNotAdopted(t *testing.T, w *world) {
@@ -180,8 +180,8 @@ rules: [{id: ask, when: 'risk == 2', then: needs_approval}]
 	w.must(err)
 	w.proposeAs("price_change", gatehouse.L2, "low", `{"price":"2"}`)
 	for _, c := range []struct{ workflow, key, why string }{
-		{"two", "open", "2 must approve, but only 1 were required"},
-		{"two", "by ana", "2 must approve, but only 1 were required"},
+		{"two", "open", "2 must approve, but the action needed only 1"},
+		{"two", "by ana", "2 must approve, but the action needed only 1"},
 		{"high", "open", "at L4 approvers retype the value"},
 		{"high", "by ana", "at L4 approvers retype the value"},
 		{"keyed", "odd", `its type is "odd_change"`},

@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"testing"
@@ -153,4 +154,50 @@ func TestStopKeepsNoLease(t *testing.T) {
 			t.Errorf("%s: %d steps, want %d", what, n, want)
 		}
 	}
+}
+
+// failsClaim is a store whose nth read of queues fails, after a call of before.
+type failsClaim struct {
+	gatehouse.Store
+	n      int
+	before func()
+}
+
+func (f *failsClaim) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+	if f.n--; f.n == 0 {
+		f.before()
+		return errors.New("the store is not reached")
+	}
+	return f.Store.ViewQueues(ctx, fn)
+}
+
+// TestClaimOfTheSecondToolFails: a caller gets the steps of the first tool. If the caller has gone, they are ready again.
+func TestClaimOfTheSecondToolFails(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("both", "name: both\nsteps:\n  - {id: one, uses: worker.page}\n  - {id: two, needs: [], uses: worker.mail}\n")
+		run := w.status(w.start("both", `{}`).ID, gatehouse.RunRunning)
+		tools := gatehouse.LeaseRequest{Tools: []string{"page", "mail"}, Max: 2}
+		lease := func(ctx context.Context, before func()) []gatehouse.LeasedStep {
+			t.Helper()
+			g := gate.New(&failsClaim{w.store, 2, before}, nil, w.hub, gate.Config{}, slog.New(slog.DiscardHandler))
+			got, err := runs.New(g, runs.Config{}).LeaseSteps(ctx, tools)
+			w.must(err)
+			return got
+		}
+		ctx, gone := context.WithCancel(w.as("bot"))
+		if got := lease(ctx, gone); len(got) != 0 {
+			t.Errorf("%d steps were handed out to a caller that has gone", len(got))
+		}
+		got := lease(w.as("bot"), func() {})
+		if len(got) != 1 || got[0].Step.Key != "one" || got[0].Step.Attempts != 1 {
+			t.Fatalf("the caller got %+v, want the step of the first tool", got)
+		}
+		rest, err := w.runs.LeaseSteps(w.as("bot"), tools)
+		w.must(err)
+		for _, l := range append(got, rest...) {
+			_, err := w.runs.CompleteStep(w.as("bot"), l.Step.ID, gatehouse.StepResult{Generation: l.Lease.Generation})
+			w.must(err)
+		}
+		w.status(run.ID, gatehouse.RunSucceeded)
+	})
 }

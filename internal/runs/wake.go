@@ -326,7 +326,7 @@ func (r *Runs) cancelFor(ctx context.Context, was *gatehouse.Step, why *gatehous
 	}
 	return r.move(ctx, was.Tenant, was.RunID, was.ID, "system", func(m *runTx) error {
 		s := m.run.StepByID(was.ID)
-		// A step that waits for another action or run by now, such as a revision, has that one's due time.
+		// If the step now waits for another action or run, such as a revision, its due time is for that wait.
 		if s == nil || !s.Status.Parked() || s.ActionID != was.ActionID || s.ChildRun != was.ChildRun {
 			return nil
 		}

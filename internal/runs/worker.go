@@ -67,6 +67,10 @@ func (r *Runs) leaseOutside(
 			break
 		}
 		steps, err := r.claimFor(ctx, tenant, tool, owner, left, q.Lease.D())
+		if err != nil && ctx.Err() != nil {
+			r.release(ctx, stepsOf(out), owner)
+			return nil, nil //nolint:nilerr // the client has disconnected
+		}
 		if err != nil && len(out) > 0 {
 			r.Log.ErrorContext(ctx, "no step of a tool was leased", "tool", tool, "error", err)
 			return out, nil // the steps of the other tools are leased

@@ -113,8 +113,8 @@ func (n *Node) warnOpen(ctx context.Context) {
 	}
 }
 
-// ungatedByConfig describes the changes that agents can make without a person under the active policies of the
-// store, by tenant; in a tenant that is not there, under the configured first policy. It calls no target.
+// ungatedByConfig describes the changes that agents can make without a person. active has the store's active policies
+// by tenant; a tenant without one is judged by the configured first policy. ungatedByConfig calls no target.
 func ungatedByConfig(ctx context.Context, cfg *config.Config, active map[string]*policy.Policy) ([]string, error) {
 	source, err := firstPolicy(cfg)
 	if err != nil {

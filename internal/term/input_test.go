@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestDecodeProposal: it refuses what the server refuses, and names the place.
+// TestDecodeProposal: DecodeProposal refuses what the server refuses, and names the place.
 func TestDecodeProposal(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{

@@ -38,7 +38,7 @@ type Token struct {
 	token   string
 	given   int // how often token was returned
 	expires time.Time
-	renew   time.Time // from when Get fetches the next token
+	renew   time.Time // from then on, Get fetches the next token
 }
 
 // Get returns a valid token. A failure proves that nothing was changed: it is not_sent or terminal.

@@ -127,7 +127,7 @@ func TestTryDistinguishesCaughtFromMissed(t *testing.T) {
 	if text := table([]result{r}, time.Now()); !strings.Contains(text, "m/m.go") {
 		t.Errorf("the report does not name it: %s", text)
 	}
-	// The test takes the place of the file, so that it cannot be restored.
+	// The test puts a folder in the place of the file, so that the file cannot be restored.
 	moved := plant("two is three, once", "1", "m/kept.go", "return 4", "return 5", "m", "TestFour")
 	for name, text := range map[string]string{
 		"m/kept.go": "package m\n\nfunc Four() int { return 4 }\n",

@@ -27,7 +27,7 @@ const (
 	NoTLS       = "none"
 )
 
-// timeout limits connecting with signing in, and then sending the mail.
+// timeout limits connecting and signing in, and separately the sending of the mail.
 const timeout = 15 * time.Second
 
 // Config configures a channel.
@@ -191,7 +191,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	if err != nil {
 		return notify.Sent{}, err
 	}
-	// An error after the server has accepted the mail, as of RSET or QUIT, changes nothing.
+	// An error after the server has accepted the mail, such as one of RSET or QUIT, does not matter.
 	if err := client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
 		return notify.Sent{}, c.refusal(msg, err)
 	}

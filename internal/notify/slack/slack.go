@@ -178,7 +178,7 @@ func (c *Channel) Find(ctx context.Context, id string, at time.Time) string {
 	return c.find(ctx, id, at, "")
 }
 
-// find is Find among the replies to a card; "" for none: the history of a channel has no replies.
+// find is Find, but searches the replies to a card if card is not "": the history of a channel has no replies.
 func (c *Channel) find(ctx context.Context, id string, at time.Time, card string) string {
 	method, query := "conversations.history", url.Values{
 		"channel": {c.config.Channel}, "oldest": {strconv.FormatInt(at.Add(-time.Minute).Unix(), 10)},

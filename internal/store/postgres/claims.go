@@ -28,7 +28,7 @@ RETURNING n.tenant, n.id, n.created_at, n.kind, n.action_id, n.entry, n.channel,
 	return list, err
 }
 
-// ProbeNotification makes the oldest waiting retry of a channel due now, if it was created after since,
+// ProbeNotification selects the oldest waiting retry of a channel that was created after since, makes it due now,
 // and takes one of its attempts back.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	return t.Write(`

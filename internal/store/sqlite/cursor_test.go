@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestCursorOfAFarTime: a time to which no bucket can be added is no cursor.
+// TestCursorOfAFarTime: a cursor is refused if its time is so late that adding a bucket would overflow.
 func TestCursorOfAFarTime(t *testing.T) {
 	t.Parallel()
 	c := shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1",
