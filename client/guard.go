@@ -209,7 +209,7 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 			if refused(err) || ctx.Err() != nil {
 				return nil, nil, err
 			}
-			if err := sleep(ctx, min(pauseAfter(1, err), left)); err != nil {
+			if err := sleep(ctx, min(pauseAfter(1, err), time.Until(deadline))); err != nil {
 				return nil, nil, err
 			}
 		}

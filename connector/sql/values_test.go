@@ -141,17 +141,23 @@ func TestPreImages(t *testing.T) {
 			if engine == "sqlserver" && strings.HasPrefix(state, `{"j":{"a":1}`) {
 				matches = false // its JSON is text, which is compared exactly
 			}
-			update := call("update", "1", "", state, `{"v":"new"}`)
-			s, err := c.Check(t.Context(), update)
-			if err != nil || s.Matches != matches {
-				t.Errorf("%s: %+v, %v", state, s, err)
-			}
-			if !matches {
-				_, err := c.Execute(t.Context(), update)
-				wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
-			}
+			wantMatch(t, c, state, matches)
 		}
 	})
+}
+
+// wantMatch checks whether the row 1 is in a state, and that an update is refused if the row is not.
+func wantMatch(t *testing.T, c *sqlconn.Connector, state string, matches bool) {
+	t.Helper()
+	update := call("update", "1", "", state, `{"v":"new"}`)
+	s, err := c.Check(t.Context(), update)
+	if err != nil || s.Matches != matches {
+		t.Errorf("%s: %+v, %v", state, s, err)
+	}
+	if !matches {
+		_, err := c.Execute(t.Context(), update)
+		wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
+	}
 }
 
 // TestPostgresOwnTypes: a value without a JSON form is written and read in PostgreSQL's text form.
@@ -235,15 +241,7 @@ INSERT INTO vals VALUES ('1', NULL, '2.10', 2.5);`,
 			tg := newTarget(t, engine, test.schema)
 			c := newConnector(t, valuesConfig(tg.dsn))
 			for state, matches := range test.matches {
-				update := call("update", "1", "", state, `{"v":"new"}`)
-				s, err := c.Check(t.Context(), update)
-				if err != nil || s.Matches != matches {
-					t.Errorf("%s: %+v, %v", state, s, err)
-				}
-				if !matches {
-					_, err := c.Execute(t.Context(), update)
-					wantFailure(t, err, connector.Terminal, string(gatehouse.CodeTargetChanged))
-				}
+				wantMatch(t, c, state, matches)
 			}
 		})
 	}

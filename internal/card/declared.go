@@ -53,7 +53,7 @@ func match(pattern, steps []string) (places []string, ok bool) {
 		switch {
 		case p == "*" && isIndex(steps[i]):
 			places = append(places, steps[i])
-		case p == "*" || p != steps[i]: // a * is no name
+		case p == "*" || p != steps[i]: // * does not match a member of that name
 			return nil, false
 		}
 	}

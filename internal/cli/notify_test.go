@@ -101,9 +101,8 @@ func TestChannelsPage(t *testing.T) {
 	}
 }
 
-// TestRetryPrintsWhatWasQueued: after a failure on a later page, the messages of the earlier ones are printed.
-func TestRetryPrintsWhatWasQueued(t *testing.T) {
-	t.Parallel()
+// failsLater is the address of a server that answers the first request, and refuses all later ones.
+func failsLater(t *testing.T, first any) string {
 	calls := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if calls++; calls > 1 {
@@ -112,15 +111,35 @@ func TestRetryPrintsWhatWasQueued(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"code": gatehouse.CodeRoleRequired, "detail": "no longer"})
 			return
 		}
-		n := &gatehouse.Notification{ID: "ntf_1", Status: gatehouse.NotificationQueued}
-		_ = json.NewEncoder(w).Encode(gatehouse.RetryAnswer{Items: []*gatehouse.Notification{n}, NextCursor: "c1"})
+		_ = json.NewEncoder(w).Encode(first)
 	}))
-	defer s.Close()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// TestDoneBeforeAFailure: after a failure on a later page, the command prints what it did on the earlier ones.
+func TestDoneBeforeAFailure(t *testing.T) {
+	t.Parallel()
+	n := &gatehouse.Notification{ID: "ntf_1", Status: gatehouse.NotificationQueued}
+	url := failsLater(t, gatehouse.RetryAnswer{Items: []*gatehouse.Notification{n}, NextCursor: "c1"})
 	out, words := runCommand(t, term.ExitNotAllowed, "notify", "retry", "--all-since", "2h", "--all", "--yes",
-		"--url", s.URL, "--key", "gth_x")
+		"--url", url, "--key", "gth_x")
 	if !strings.HasPrefix(out, "ntf_1\t") || !strings.Contains(words, "--cursor c1") ||
 		!strings.Contains(words, "no longer") {
-		t.Errorf("it prints %q and %q", out, words)
+		t.Errorf("notify retry prints %q and %q", out, words)
+	}
+
+	asked := gatehouse.AskAnswer{Results: []gatehouse.AskResult{{PushID: "psh_1", Outcome: "applied"}}, NextCursor: "c1"}
+	out, words = runCommand(t, term.ExitNotAllowed, "push", "ask", "--url", failsLater(t, asked), "--key", "gth_x")
+	if !strings.HasPrefix(out, "psh_1\tapplied") || !strings.Contains(words, "no longer") {
+		t.Errorf("push ask prints %q and %q", out, words)
+	}
+
+	marked := gatehouse.MarkUnknownAnswer{Items: []gatehouse.MarkedPush{{PushID: "psh_1"}}, Marked: 1, More: true}
+	out, words = runCommand(t, term.ExitNotAllowed, "push", "mark-unknown", "--before", "2099-01-01T00:00:00Z", "--mark",
+		"--url", failsLater(t, marked), "--key", "gth_x")
+	if !strings.HasPrefix(out, "psh_1\t") || !strings.Contains(words, "no longer") {
+		t.Errorf("push mark-unknown prints %q and %q", out, words)
 	}
 }
 
