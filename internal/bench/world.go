@@ -207,22 +207,12 @@ func (w *world) propose(ctx context.Context) error {
 	}
 	w.template, w.made = a, 1
 	var body gatehouse.JSON
-	err = w.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
-		tx := q.In(a.Tenant)
-		entries, err := tx.ListActionEntries(a.ID)
-		if err != nil || len(entries) > 0 {
-			if len(entries) > 0 {
-				body = entries[0].Body
-			}
-			return err
+	err = w.await(ctx, func(q gatehouse.ReadQueues) (found bool, err error) {
+		entries, err := q.In(a.Tenant).ListActionEntries(a.ID) // once the entry has its number
+		if err == nil && len(entries) > 0 {
+			body = entries[0].Body
 		}
-		waiting, err := q.UnnumberedLeaves(1000)
-		for _, l := range waiting {
-			if l.ActionID == a.ID {
-				body = l.Body
-			}
-		}
-		return err
+		return body != "", err
 	})
 	if err != nil {
 		return err

@@ -23,9 +23,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// TestArchiveDies makes a server archive actions that ended a month ago and kill itself at each
+// TestArchiveDies makes a server archive actions that ended at least a month ago and kill itself at each
 // failpoint on the way. After each death every action is unchanged and in exactly one place, and
-// only whole batches are archived. In the end everything is archived and every invariant holds.
+// only whole batches are archived. In the end at least half of the actions are archived, and every
+// invariant holds.
 func TestArchiveDies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -66,10 +67,11 @@ func archiveAndDie(t *testing.T, e engine, l *leg) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := o.compare(t, "the end", before); n <= total || n < len(before)/2 {
+	n := o.compare(t, "the end", before)
+	if n <= total || n < len(before)/2 {
 		t.Errorf("%d of %d are archived, %d of them by servers that died", n, len(before), total)
 	}
-	l.add("actions archived", o.compare(t, "the end", before))
+	l.add("actions archived", n)
 	(&world{gate: o.gate}).checkDoctor(t)
 }
 

@@ -13,7 +13,7 @@ func (c *contract) change(t *testing.T, name string, change object) {
 	}
 }
 
-// authorityRows are about rights that existed and were revoked.
+// authorityRows are about who may decide, and about rights that were revoked.
 var authorityRows = map[string]func(*testing.T, *contract){
 	"a role revoked between votes": func(t *testing.T, c *contract) {
 		for verb, change := range map[string]object{

@@ -155,7 +155,8 @@ func newCast(t *testing.T, w *world) *cast {
 }
 
 // things creates one of each thing that a path can name, by the path's first
-// word. The agent bot owns them, and the worker pager leases the step.
+// word. The agent bot owns the actions and the run, and the worker pager leases
+// the step.
 func (c *cast) things(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	a := c.bot.propose(t, price(w.sku(), "12.50"))
@@ -218,7 +219,7 @@ func (c *cast) things(t *testing.T, w *world) map[string]string {
 		"steps": steps[0].Step.ID, "workflows": "paging", "principals": c.ana.id, "keys": keys.Items[0].ID, "policies": "2",
 		"groups": "finance", "delegations": delegation.str("id"), "grants": grant.str("id"), "mandates": mandate,
 		"secrets": "shop-token", "connector-versions": "1",
-		"links":    "rgk_0", // there is no link key either
+		"links":    "rgk_0", // there is no link key: 404 for every known key
 		"devices":  "dev_0", // browsers add devices, and nobody sees those of others
 		"sessions": "ses_0", // nobody has a session here: 404 for every known key
 	}

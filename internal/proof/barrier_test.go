@@ -10,7 +10,7 @@ import (
 )
 
 // TestBarrier releases two hundred concurrent calls at one action, repeatedly:
-// by distinct people and by one person, through every way to decide.
+// by distinct people and by one person, through decide and through the short form.
 func TestBarrier(t *testing.T) {
 	onEngines(t, func(t *testing.T, e engine) {
 		inLegs(t, e, "barrier", goal{"rounds", 2, 50, 10}, func(t *testing.T, l *leg, n int) { barrier(t, e, l, n) })
@@ -291,7 +291,7 @@ func (w *world) alternate(t *testing.T, round int) *gatehouse.Action {
 }
 
 // oneEffect waits for the end, and checks that the target's own ledger has
-// exactly one effect, of the approved value.
+// exactly one effect under the action's key.
 func (w *world) oneEffect(t *testing.T, a *gatehouse.Action) {
 	t.Helper()
 	end := w.admin.finished(t, a.ID)

@@ -105,8 +105,8 @@ func insist(p *person, path string, body object, key string) (res answer) {
 	return res
 }
 
-// TestCeilingReleased: a canceled action, or one without effect, releases its
-// place; one that may have had an effect keeps it; a replay takes a new place.
+// TestCeilingReleased: an action that failed without effect releases its place;
+// one that may have had an effect keeps it; a replay takes a new place.
 func TestCeilingReleased(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 8, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)

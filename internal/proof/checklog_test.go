@@ -163,9 +163,8 @@ func (h *history) add(t *testing.T, l *gatehouse.Leaf) {
 	}
 }
 
-// reachable reports whether the transition table has a path from one state to
-// another. A leaf may cover several moves of one transaction, but only along
-// such a path.
+// reachable reports whether the transition table leads from one state to another
+// in one or two moves: a leaf may cover two moves of one transaction.
 func reachable[S ~string](from, to S, all []S, can func(S, S) bool) bool {
 	if can(from, to) {
 		return true

@@ -79,7 +79,7 @@ func (p *person) call(method, path string, body any, headers ...string) answer {
 	return p.callFor(context.Background(), method, path, body, headers...)
 }
 
-// listen reads a stream for a moment; the answer contains what came.
+// listen reads a stream for half a second; the answer contains what came.
 func (p *person) listen(path string, headers ...string) answer {
 	ctx, stop := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer stop()
@@ -148,7 +148,8 @@ func (p *person) post(path string, body any, headers ...string) answer {
 // object is a JSON object to encode.
 type object = map[string]any
 
-// decide, approve and reject are the ways to answer one action.
+// decide answers one action, and short does so in the short form: verb is approve
+// or reject.
 func (p *person) decide(a *gatehouse.Action, decision string, more ...object) answer {
 	body := object{"decision": decision, "digest": a.Digest}
 	for _, m := range more {

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -210,6 +211,7 @@ var wallClocks = []struct{ pkg, file, line, jumpy string }{
 	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(all.Now()))", "max(0, all.Now().Sub(jumpyClock()))"},
 }
 
+// jumpySource is a clock whose offset is in the file that envClock names.
 const jumpySource = `
 
 import (
@@ -218,7 +220,11 @@ import (
 )
 
 func jumpyClock() time.Time {
-	text, err := os.ReadFile(os.Getenv("` + envClock + `"))
+	file := os.Getenv("` + envClock + `")
+	if file == "" {
+		return time.Now()
+	}
+	text, err := os.ReadFile(file)
 	if err != nil {
 		panic(err)
 	}
@@ -230,11 +236,42 @@ func jumpyClock() time.Time {
 }
 `
 
-// wallClock restarts the server, built with a clock whose offset is in a file.
+// jumpyClocks writes the sources with jumpyClock into dir, and the overlay for the compiler that names them.
+func jumpyClocks(dir string) (overlay string, err error) {
+	replaced := map[string]string{}
+	for _, w := range wallClocks {
+		path, err := filepath.Abs(w.file)
+		if err != nil {
+			return "", err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		if strings.Count(string(source), w.line) != 1 {
+			return "", fmt.Errorf("%s does not have %q once", w.file, w.line)
+		}
+		patched, added := filepath.Join(dir, w.pkg+".go"), filepath.Join(dir, w.pkg+"_clock.go")
+		replaced[path], replaced[filepath.Join(filepath.Dir(path), "jumpy.go")] = patched, added
+		if err := errors.Join(
+			os.WriteFile(patched, []byte(strings.Replace(string(source), w.line, w.jumpy, 1)), 0o600),
+			os.WriteFile(added, []byte("package "+w.pkg+jumpySource), 0o600),
+		); err != nil {
+			return "", err
+		}
+	}
+	content, err := json.Marshal(map[string]any{"Replace": replaced})
+	if err != nil {
+		return "", err
+	}
+	overlay = filepath.Join(dir, "overlay.json")
+	return overlay, os.WriteFile(overlay, content, 0o600)
+}
+
+// wallClock restarts a server with a clock whose offset is in a file.
 func wallClock(t testing.TB, s *server) clock {
 	t.Helper()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "clock")
+	file := filepath.Join(t.TempDir(), "clock")
 	c := clock{func(d time.Duration) {
 		t.Helper()
 		write(t, file+".new", d.String())
@@ -243,33 +280,11 @@ func wallClock(t testing.TB, s *server) clock {
 		}
 	}}
 	c.to(0)
-	replaced := map[string]string{}
-	for _, w := range wallClocks {
-		path, err := filepath.Abs(w.file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Count(string(source), w.line) != 1 {
-			t.Fatalf("%s does not have %q once", w.file, w.line)
-		}
-		patched, added := filepath.Join(dir, w.pkg+".go"), filepath.Join(dir, w.pkg+"_clock.go")
-		write(t, patched, strings.Replace(string(source), w.line, w.jumpy, 1))
-		write(t, added, "package "+w.pkg+jumpySource)
-		replaced[path], replaced[filepath.Join(filepath.Dir(path), "jumpy.go")] = patched, added
-	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	path, err := mortal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
-	s.binary = filepath.Join(dir, "gatehouse")
-	if err := build(s.binary, "-overlay", filepath.Join(dir, "overlay.json")); err != nil {
-		t.Fatal(err)
-	}
+	s.binary = path
 	s.env = append(s.env, envClock+"="+file)
 	s.stop()
 	s.start()

@@ -42,9 +42,10 @@ func (w *codeWorld) applied(t *testing.T) *gatehouse.Action {
 	return a
 }
 
-// provocations has every code of the table. No request to a healthy server gets
-// busy or internal, so for these the test breaks the server's store from
-// outside: it holds the file's write lock, or removes a table.
+// provocations has every code of the table, except those that TestCodes leaves
+// to other tests. No request to a healthy server gets busy or internal, so for
+// these the test breaks the server's store from outside: it holds the file's
+// write lock, or removes a table.
 var provocations = map[gatehouse.Code]provocation{
 	gatehouse.CodeMalformed: {[]string{"pointer"}, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.agent.post("/proposed-actions", `{"action_type":"a","action_type":"b"}`) }
@@ -91,9 +92,9 @@ var provocations = map[gatehouse.Code]provocation{
 		if res.status != 201 {
 			t.Fatalf("start: %s", res)
 		}
-		for w.agent.get("/runs/"+res.str("id")+"?wait=1s").str("status") != "waiting" {
-			time.Sleep(10 * time.Millisecond)
-		}
+		until(t, "run that waits", func() bool {
+			return w.agent.get("/runs/"+res.str("id")).str("status") == "waiting"
+		})
 		return func() answer { return other.post("/runs/"+res.str("id")+"/signals", object{"name": "go"}) }
 	}},
 	gatehouse.CodeBadToken: {nil, func(_ *testing.T, w *codeWorld) func() answer {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestConnectorTable holds docs/proof/connectors.md to the code: it has a row for every connector, each
-// runs the suite, each fault that a row leaves out is one of the suite's, and every test that it names
-// exists.
+// except mcp runs the suite, each fault that a row leaves out is one of the suite's, and every test that
+// the page names exists.
 func TestConnectorTable(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/proof/connectors.md")

@@ -231,7 +231,7 @@ func TestDrain(t *testing.T) {
 	var out gatehouse.DrainAnswer
 	(<-drained).decode(t, &out)
 	if out.DryRun {
-		t.Error("it says that it was a dry run")
+		t.Error("the answer says that it was a dry run")
 	}
 	for _, i := range out.Items {
 		if i.Outcome != "applied" {

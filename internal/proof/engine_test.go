@@ -20,7 +20,7 @@ type engine struct {
 	replicas int
 	// dsn creates the database; nil means a data folder.
 	dsn func(testing.TB) string
-	// database and target replace the addresses that the servers connect to; flags are additional
+	// proxied and target replace the addresses that the servers connect to; flags are additional
 	// flags of serve.
 	proxied func(dsn string) string
 	target  func(url string) string

@@ -10,8 +10,8 @@ import (
 )
 
 var expiryRows = map[string]func(*testing.T, *contract){
-	// Many actions expire at once, and each is read as soon as possible: mostly
-	// before the sweeper has recorded the expiry.
+	// Each action is read as soon as it has expired: mostly before the sweeper has
+	// recorded the expiry.
 	"before the sweeper": func(t *testing.T, c *contract) {
 		db := openStore(t, c.gate)
 		defer db.Close()

@@ -7,9 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// TestFailover repeatedly loses the primary under load and promotes the standby
-// that its commits waited for. The replicas find it by address, and nothing
-// that was answered is lost, repeated or left behind.
+// TestFailover loses the primary under load and promotes the standby that its
+// commits waited for; the long form repeats this. The replicas find the standby
+// by address, and nothing that was answered is lost, repeated or left behind.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	e := onPostgres

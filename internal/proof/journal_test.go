@@ -60,8 +60,8 @@ func (j *journal) propose(id string, d gatehouse.Digest) {
 	j.proposed[id] = d
 }
 
-// decide records a 2xx answer to a decision. A retry may carry the first answer
-// that arrived, so "already" counts for its sender, too.
+// decide records a 2xx answer to a decision. If the first answer was lost, its
+// sender's retry is answered "already", which counts, too.
 func (j *journal) decide(id, outcome, by string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -54,7 +54,7 @@ func (l *load) acks(t *testing.T, n int64) {
 	until(t, "acknowledgements", func() bool { return l.fresh.Load() >= n })
 }
 
-// client proposes and decides until the context ends.
+// client proposes and decides until the context ends or few items are left.
 func (l *load) client(t *testing.T, ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil && l.next.Load() < l.items-64 {
 		n := l.seq.Add(1)
@@ -124,7 +124,7 @@ func (l *load) mixed(t *testing.T, n int64, key string) object {
 	}
 }
 
-// settle brings an action to one of its possible ends.
+// settle brings an action to one of its possible ends, or leaves it open.
 func (l *load) settle(ctx context.Context, rng *rand.Rand, a *gatehouse.Action) {
 	first := rng.IntN(len(l.people))
 	who, other := l.people[first], l.people[(first+1+rng.IntN(len(l.people)-1))%len(l.people)]

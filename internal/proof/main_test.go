@@ -16,7 +16,8 @@ import (
 )
 
 // binary is the path of the gatehouse binary of this run, which GATEHOUSE_BINARY names if scripts/test
-// has built it; mortal returns the path of a binary with failpoints, which it builds on first use.
+// has built it; mortal returns the path of a binary with failpoints and a clock that can jump, which it
+// builds on first use.
 var (
 	binary string
 	mortal func() (string, error)
@@ -46,7 +47,11 @@ func run(m *testing.M) int {
 	}
 	mortal = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "mortal")
-		return path, build(path, "-tags", "failpoint")
+		overlay, err := jumpyClocks(dir)
+		if err != nil {
+			return "", err
+		}
+		return path, build(path, "-tags", "failpoint", "-overlay", overlay)
 	})
 	return pgtest.Main(m)
 }
@@ -73,16 +78,36 @@ func scale(short, longer int) int {
 	return short
 }
 
+// givenSeed is GATEHOUSE_SEED, or 0.
+var givenSeed = sync.OnceValue(func() uint64 {
+	s := os.Getenv("GATEHOUSE_SEED")
+	if s == "" {
+		return 0
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("GATEHOUSE_SEED: %v", err))
+	}
+	return n
+})
+
+// oddSeeds says whether the seeds of this run are odd, which selects the failpoints of each engine: see failpointsOn.
+var oddSeeds = sync.OnceValue(func() bool {
+	if n := givenSeed(); n != 0 {
+		return n%2 == 1
+	}
+	return rand.IntN(2) == 1
+})
+
 // seeded returns random numbers and the seed that reproduces them.
 func seeded(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano())
-	if s := os.Getenv("GATEHOUSE_SEED"); s != "" {
-		n, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatalf("GATEHOUSE_SEED: %v", err)
+	seed := givenSeed()
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano()) &^ 1
+		if oddSeeds() {
+			seed |= 1
 		}
-		seed = n
 	}
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 0x6761746568)), seed

@@ -70,7 +70,7 @@ func (m *mixture) serve(t *testing.T) {
 	m.fakes = newFakes(t, m)
 }
 
-// configured continues the connectors of a configuration.
+// configured is YAML that adds all targets to the connectors of a configuration.
 func (m *mixture) configured() string {
 	return strings.Replace(`  erp:
     type: sql
@@ -97,7 +97,7 @@ func (m *mixture) served() string {
 `, "SNOW", m.url) + m.connectors
 }
 
-// withSecret adds the mixture's to the secrets of a configuration.
+// withSecret adds the mixture's secrets to those of a configuration.
 func (m *mixture) withSecret(configuration string) string {
 	return strings.Replace(configuration, "secrets: {", "secrets: {snow: "+mixturePassword+", fake: "+mixturePassword+
 		", awsid: "+stepfunctionstest.KeyID+", awskey: "+stepfunctionstest.SecretKey+", ", 1)
@@ -134,7 +134,7 @@ func (m *mixture) propose(system string) object {
 	return merged(systems[system].propose(m.rows.Add(1)), object{"connector": system})
 }
 
-// count counts the effects of each target's actions in its own ledger, by what names them.
+// count returns the number of effects in the targets' own ledgers, by the name of the effect.
 func (m *mixture) count(t *testing.T) map[string]int {
 	t.Helper()
 	out := m.all()

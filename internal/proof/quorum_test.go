@@ -54,7 +54,7 @@ func quorumStorm(t *testing.T, e engine, l *leg, rounds int) {
 }
 
 // TestWithdrawStorm races approvals, cancellations and revisions of one action:
-// one of them wins, and the others are told which.
+// one of them wins, and no other is told that it succeeded.
 func TestWithdrawStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {

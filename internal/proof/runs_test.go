@@ -73,7 +73,7 @@ steps:
 output: "${{ steps.end.output }}"
 `
 
-// errand is its child workflow.
+// errand is the child workflow of journey.
 const errand = `name: errand
 steps:
   - id: send
@@ -100,8 +100,8 @@ type runWorld struct {
 	fresh atomic.Int64      // acknowledgements since the last reset
 	wrong []string
 
-	// hang, when set, blocks the model's answers; asked counts the waiting
-	// calls.
+	// hang, when set, blocks the model's answers; asked counts the calls that
+	// it has blocked.
 	hang  atomic.Pointer[chan struct{}]
 	asked atomic.Int64
 }
@@ -142,14 +142,17 @@ func newRunWorld(t *testing.T, e engine, items int, lease string) *runWorld {
 // would otherwise spend minutes on the backlog of a storm.
 const maxOpenRuns = 8
 
-// start starts runs one after another until ctx ends, and records the answers.
+// start starts runs one after another until ctx ends or few items are left, and records the answers.
 // A call without an answer is repeated under its trigger_ref.
 func (w *runWorld) start(ctx context.Context, name string) {
 	var open []string
 	for n := 0; ctx.Err() == nil && w.next.Load() < w.items-8; n++ {
 		for len(open) >= maxOpenRuns && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
-			open = slices.DeleteFunc(open, w.hasEnded)
+			if w.hasEnded(open[0]) {
+				open = open[1:]
+				continue
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
 		ref := fmt.Sprintf("%s-%d", name, n)
 		body := object{"trigger_ref": ref, "input": object{"sku": w.sku(), "ref": ref, "two": []int{1, 2}}}
@@ -183,15 +186,11 @@ func (w *runWorld) hasEnded(id string) bool {
 	return status.Final()
 }
 
-// review approves pending actions, alternating between people, until ctx ends.
+// review approves pending actions, each as a random one of the people, until ctx ends.
 func (w *runWorld) review(ctx context.Context, rng *rand.Rand) {
 	for ctx.Err() == nil {
 		res := w.admin.get("/proposed-actions?status=pending&limit=50")
 		items, _ := res.body["items"].([]any)
-		if res.err != nil || len(items) == 0 {
-			time.Sleep(10 * time.Millisecond)
-			continue
-		}
 		for _, item := range items {
 			one, _ := item.(object)
 			id, _ := one["id"].(string)
@@ -203,14 +202,15 @@ func (w *runWorld) review(ctx context.Context, rng *rand.Rand) {
 				w.fresh.Add(1)
 			}
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 }
 
 // TestRunStorm repeatedly kills servers and the external worker with SIGKILL
-// while runs of twenty steps pass through them: at random times, and, with
-// failpoints, between every two steps where a crash must do no harm. Every
-// acknowledged run succeeds, each effect is in the target's own ledger once,
-// and every invariant holds.
+// while runs of twenty steps pass through them: at random times, and servers at
+// the failpoints of runs, too (see failpointsOn). Every acknowledged run
+// succeeds, each effect is in the target's own ledger once, and every invariant
+// holds.
 func TestRunStorm(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -277,7 +277,8 @@ func runStorm(t *testing.T, e engine, l *leg, kills int) {
 }
 
 // die starts a server that kills itself at a failpoint, and waits for its
-// death. The server may be dead before, and a single one is dead afterwards.
+// death. The server may already be dead. It is then started again, unless it is
+// the only one.
 func (w *runWorld) die(t *testing.T, l *leg, victim *server, name string) {
 	t.Helper()
 	nth := 1 + l.rng.IntN(4)

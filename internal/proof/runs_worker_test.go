@@ -28,7 +28,7 @@ type orders struct {
 	Key  string
 }
 
-// work is an external worker of the tool page. It never ends by itself.
+// work is an external worker of the tool page. It runs until it is killed.
 func work(file string) int {
 	ctx := context.Background()
 	for n := 0; ; n++ {
@@ -67,7 +67,7 @@ func work(file string) int {
 					}
 				}
 			}
-			// A lost result is not reported: the lease ends, and the step is leased again.
+			// A result that does not arrive is not sent again: the lease ends, and the step is leased again.
 			_, err := c.CompleteStep(ctx, l.Step.ID,
 				gatehouse.StepResult{Generation: l.Lease.Generation, Output: gatehouse.StringJSON(fmt.Sprint(os.Getpid()))})
 			fmt.Println(l.Step.ID, gatehouse.CodeOf(err))

@@ -24,9 +24,9 @@ steps:
 )
 
 // TestRunZombies stops the holder of a step (SIGSTOP) until its lease is over
-// and another has done the step, then continues it: a server during a model
-// call, and an external worker. The holder is fenced off: its late result
-// changes nothing.
+// and another, if there is one, has done the step; then the holder continues. It
+// is a server during a model call, or an external worker. The holder is fenced
+// off: its late result changes nothing.
 func TestRunZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
@@ -115,12 +115,13 @@ func (w *runWorld) stopServer(t *testing.T, db *look, round int) {
 		})
 	}
 	before := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`, id)
+	words := w.log.said("the lease of a step was lost")
 	if err := victim.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	run := w.succeeded(t, id)
 	if len(w.servers) > 1 {
-		until(t, "word of the lost lease", func() bool { return w.log.said("the lease of a step was lost") > 0 })
+		until(t, "word of the lost lease", func() bool { return w.log.said("the lease of a step was lost") > words })
 		if after := rowsOf(t, db, `SELECT status, generation, attempts, finished_at FROM step WHERE run_id = ?`,
 			id); fmt.Sprint(before) != fmt.Sprint(after) {
 			t.Errorf("the zombie changed %v to %v", before, after)
@@ -137,8 +138,7 @@ func (w *runWorld) stopWorker(t *testing.T, db *look, round int, other *workerPr
 	until(t, "lease of a worker", func() bool {
 		return count(t, db, `SELECT count(*) FROM step WHERE run_id = ? AND attempts > 0`, id) == 1
 	})
-	// Either of the two may hold the step: both stop, and the one that then leases it again
-	// continues.
+	// Either of the two may hold the step: both stop, and a third worker does the step.
 	for _, p := range []*workerProcess{w.worker, other} {
 		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)

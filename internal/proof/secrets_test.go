@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,9 +30,14 @@ func TestSecrets(t *testing.T) {
 			string(again.raw) != string(first.raw) {
 			t.Errorf("%s: first %s, then %s", c.path, first, again)
 		}
-		for _, secret := range []string{first.str("key"), first.str("edit_token")} {
-			if secret != "" && w.stored(t, secret) {
-				t.Errorf("%s: the secret is in clear text in the data folder", c.path)
+		secrets := slices.DeleteFunc([]string{first.str("key"), first.str("edit_token")},
+			func(s string) bool { return s == "" })
+		if len(secrets) == 0 {
+			t.Errorf("%s: the answer has no secret: %s", c.path, first)
+		}
+		for _, secret := range secrets {
+			if w.stored(t, secret) || strings.Contains(w.log.String(), secret) {
+				t.Errorf("%s: the secret is in clear text in the data folder or the log", c.path)
 			}
 		}
 	}
@@ -39,7 +45,7 @@ func TestSecrets(t *testing.T) {
 		if w.stored(t, p.key) || p.edit != "" && w.stored(t, p.edit) {
 			t.Errorf("a secret of %s is in clear text in the data folder", p.name)
 		}
-		if strings.Contains(w.log.String(), p.key) {
+		if strings.Contains(w.log.String(), p.key) || p.edit != "" && strings.Contains(w.log.String(), p.edit) {
 			t.Errorf("a secret of %s is in the log", p.name)
 		}
 	}

@@ -50,7 +50,7 @@ func (l *leg) String() string {
 	return fmt.Sprintf("%s on %s, seed %d, %.0f s: %s", l.Storm, l.Engine, l.Seed, l.Seconds, strings.Join(parts, ", "))
 }
 
-// goal is how many of a unit a storm must reach: in every run, in the long
+// goal is how many of a unit a storm must reach: in the short form, in the long
 // form, and in one leg of the long form.
 type goal struct {
 	unit                 string
@@ -97,9 +97,6 @@ func inLegs(t *testing.T, e engine, storm string, g goal, fn func(t *testing.T, 
 	}
 }
 
-// oddOnSQLite is drawn anew in every run; see failpointsOn.
-var oddOnSQLite = rand.IntN(2) == 0
-
 // failpointsOn returns the failpoints at which the servers of a leg kill themselves: all in the long form,
 // else one half on SQLite, and the other half on PostgreSQL.
 func failpointsOn(e engine, names []string) (half []string) {
@@ -107,7 +104,7 @@ func failpointsOn(e engine, names []string) (half []string) {
 		return names
 	}
 	for i, name := range names {
-		if odd := i%2 == 1; odd == (oddOnSQLite == (e.name == onSQLite.name)) {
+		if odd := i%2 == 1; odd == (oddSeeds() == (e.name == onSQLite.name)) {
 			half = append(half, name)
 		}
 	}

@@ -226,7 +226,7 @@ func (f *fakes) handler(s system) http.Handler {
 	})
 }
 
-// object returns the object of a system with a name, which is created by the first request.
+// object returns a system's object of that name. The first request creates it as made.
 func (f *fakes) object(system, name string, made object) object {
 	if f.objects[system+" "+name] == nil {
 		f.objects[system+" "+name] = made

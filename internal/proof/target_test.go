@@ -32,7 +32,7 @@ type target struct {
 	calls   []call
 	effects map[string]int            // by idempotency key
 	states  map[string]map[string]any // by ref
-	version map[string]int            // by ref; 1 at first
+	version map[string]int            // number of changes, by ref; the version is one more
 	scripts map[string][]int          // statuses to answer first, by ref
 	hold    map[string]chan struct{}  // blocks reads, by ref
 	waits   map[string]int            // number of blocked reads, by ref

@@ -55,7 +55,7 @@ func newTold(t *testing.T) *told {
 	return x
 }
 
-// configuration has the channels. Outcomes change a card by its update alone.
+// configuration has the channels. The board is told of questions only: an outcome only updates a card.
 func (x *told) configuration() string {
 	return strings.NewReplacer("HOOK", x.hook.URL, "BOARD", x.board.API(), "SECRET", hookSecret, "TOKEN", slacktest.Token,
 		"PLACE", slacktest.Channel).Replace(`
@@ -130,7 +130,7 @@ func (x *told) rest(t *testing.T, w *world) {
 		},
 		DigestAfter: 1000, DigestEvery: 24 * time.Hour, Owner: "rest",
 	}, nil, log)
-	for range 3 { // a card that another held is written a minute later
+	for range 3 { // a card that a dead server held is written a minute later
 		for _, round := range []func() (bool, error){
 			func() (bool, error) { return n.FanOut(t.Context(), gatehouse.DefaultTenant) },
 			func() (bool, error) { return n.Deliver(t.Context(), "hook") },

@@ -23,7 +23,7 @@ func TestUndo(t *testing.T) {
 			}
 		})
 
-		// A server that dies within the hold lets the rejection take effect after its start.
+		// When the servers die within the hold, the rejection takes effect after they start again.
 		a := c.ask(t, object{"action_type": "rested"})
 		must(t, c.ana.decide(a, "rejected", held), 200, "decided")
 		for _, s := range c.servers {
@@ -70,7 +70,7 @@ var undoRows = map[string]func(*testing.T, *contract){
 		must(t, c.ana.decide(next, "rejected"), 200, "decided")
 		c.noEffect(t, a)
 	},
-	"a quorum starts over": func(t *testing.T, c *contract) {
+	"no undo before a quorum": func(t *testing.T, c *contract) {
 		a := c.ask(t, object{"action_type": "pair"})
 		must(t, c.ana.decide(a, "approved"), 200, "vote_recorded")
 		must(t, c.ana.undo(a), 409, "too_late", "current_status")

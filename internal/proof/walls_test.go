@@ -16,8 +16,9 @@ import (
 )
 
 // TestWalls calls every route of the OpenAPI document with another tenant's
-// ids, as the tenant's administrator and in every other role. Each answer is
-// 404, the same as for an id that does not exist, and reveals nothing.
+// ids: as an administrator with all, in every other role with one of each kind. No answer reveals anything.
+// On a route with an id, except PUT, the answer is 404, the same as for an id
+// that does not exist.
 func TestWalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 32, `dispatch: {hold: 0s, retries: 0, backoff: [50ms], lease: 5s}`)
@@ -54,6 +55,7 @@ func TestWalls(t *testing.T) {
 		applied.ID, applied.Approval.ID, applied.Push.ID, applied.Receipt.ID, dead.ID, dead.Push.ID, pending.ID,
 		pending.Approval.ID, ana.id, "ana-of-default", w.agent.id, listed.Items[0].ID, "2", // north has one version
 	}
+	oneOfEach := []string{applied.ID, applied.Approval.ID, dead.Push.ID, applied.Receipt.ID, ana.id, listed.Items[0].ID, "2"}
 	leaks := append([]string{secret, "SKU-"}, foreign[:len(foreign)-1]...)
 
 	calls := 0
@@ -78,7 +80,11 @@ func TestWalls(t *testing.T) {
 				continue
 			}
 			unknown := make(map[string]answer) // for ids that do not exist
-			for _, id := range foreign {
+			ids := foreign
+			if who != boss {
+				ids = oneOfEach
+			}
+			for _, id := range ids {
 				res := who.call(rt.method, strings.ReplaceAll(rt.path, "{id}", id), rt.body(pending))
 				calls++
 				noLeak(t, rt, who, stripped(res, id), leaks)

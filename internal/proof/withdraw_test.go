@@ -173,7 +173,7 @@ var reverseRows = map[string]func(*testing.T, *contract){
 		must(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil), 409, "not_reversible")
 	},
 	"revised": func(t *testing.T, c *contract) {
-		// It remains the only open reversal, with the same target.
+		// The revision remains the only open reversal, with the same target.
 		a := c.approved(t)
 		back := c.admin.action(t, c.agent.post("/proposed-actions/"+a.ID+"/reverse", nil).str("id"))
 		other := price(c.sku(), "11.00", nil)

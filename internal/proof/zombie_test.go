@@ -19,7 +19,8 @@ import (
 // are over; or the ledger is locked longer than a lease, so that the old
 // holder's write succeeds after a new holder has tried. A holder that lost its
 // lease changes nothing, and nothing is applied twice. Whether the old holder or
-// the sweep writes first is a race: rounds are added until a result was late.
+// the sweep writes first is a race: up to 30 rounds are added until a result was
+// late.
 func TestZombies(t *testing.T) {
 	t.Parallel()
 	onEngines(t, func(t *testing.T, e engine) {
