@@ -9,7 +9,7 @@ import (
 )
 
 // TestSetAside: failures back off with doubled waits, are tried after work that has
-// not failed, and are dropped when polls no longer find them.
+// not failed, and are dropped when they are not tried for long.
 func TestSetAside(t *testing.T) {
 	t.Parallel()
 	var a Set[string]

@@ -42,7 +42,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestSort: equal problems are one, also with another of the same place between them.
+// TestSort: equal problems become one, even if another problem of the same place stands between them.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	got := form.Sort([]form.Problem{{2, 1, "b"}, {1, 1, "a"}, {1, 1, "b"}, {1, 1, "a"}})

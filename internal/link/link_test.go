@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/tokens.json")
 
-// vector is one line of testdata/tokens.json.
+// vector is one entry of testdata/tokens.json.
 type vector struct {
 	Name      string           `json:"name"`
 	Secret    string           `json:"secret"` // hex
@@ -206,7 +206,7 @@ func TestNonce(t *testing.T) {
 	check(false, "another review", key, nonce, "rev_2", "cookie", now)
 	check(false, "another key", bytes.Repeat([]byte{2}, link.KeySize), nonce, "rev_1", "cookie", now)
 	other := []byte(nonce)
-	other[len(other)-1] ^= 1 // another letter or digit of base64
+	other[len(other)-1] ^= 1 // another character, of base64 or not
 	check(false, "another nonce", key, string(other), "rev_1", "cookie", now)
 	check(false, "no nonce", key, "", "rev_1", "cookie", now)
 }

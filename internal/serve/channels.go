@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
@@ -19,6 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/teams"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webpush"
+	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
 // pushKey finds the key that identifies a tenant to push services.
@@ -154,15 +157,44 @@ func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 }
 
 // newSlackHandler makes the receiver of clicks in Slack, nil if no channel supports them.
-func newSlackHandler(n *Node) *slack.Handler {
+func newSlackHandler(n *Node, metrics *prometheus.Registry) (*slack.Handler, error) {
 	var places []slack.Place
 	for _, c := range n.channels {
 		if ch, ok := c.Channel.(*slack.Channel); ok {
 			places = append(places, slack.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
 		}
 	}
+	count, err := telemetry.DecisionCounter(metrics, "slack")
+	if err != nil {
+		return nil, err
+	}
 	return slack.NewHandler(slack.HandlerConfig{
-		Gate: n.Gate, Store: n.Store, Hints: n.Hub, Places: places, PublicURL: n.publicURL(),
+		Gate: countedClicks{n.Gate, count}, Store: n.Store, Hints: n.Hub, Places: places, PublicURL: n.publicURL(),
 		Owner: ownerName(), Log: n.Log,
-	})
+	}), nil
+}
+
+// countedClicks counts the decisions of clicks in Slack.
+type countedClicks struct {
+	slack.Gate
+	count func(gatehouse.DecisionResult)
+}
+
+func (s countedClicks) CarryOutSlackClick(
+	ctx context.Context, c *gatehouse.SlackClick,
+) (result, said string, err error) {
+	result, said, err = s.Gate.CarryOutSlackClick(ctx, c)
+	if err == nil {
+		s.count(clickResult(result))
+	}
+	return result, said, err
+}
+
+// clickResult classifies the result of a click: the code of an answer or of an error.
+func clickResult(code string) gatehouse.DecisionResult {
+	switch code {
+	case gatehouse.Decided, gatehouse.VoteRecorded, gatehouse.AlreadyApproved, gatehouse.AlreadyRejected:
+		return gatehouse.DecisionResultOf(code, false)
+	}
+	return gatehouse.RefusedResult(gatehouse.Code(code))
 }

@@ -17,14 +17,18 @@ func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (ht
 	if err != nil {
 		return nil, err
 	}
-	actions, err := telemetry.CountDecisions(metrics, "console", n.tracing.Actions(n.Gate))
+	actions, err := telemetry.CountDecisions(metrics, n.tracing.Actions(n.Gate))
+	if err != nil {
+		return nil, err
+	}
+	reviews, err := telemetry.CountReviews(metrics, n.Gate)
 	if err != nil {
 		return nil, err
 	}
 	return console.New(console.Config{
 		Actions: actions, Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Runs: n.Runs,
 		LogChecker: n.Gate, PolicyChecker: n.Gate, Statistics: n.Gate, Notices: n.Gate,
-		Notifications: n.Gate, Reviews: n.Gate, Targets: n.Gate, Slack: n.Gate, Delegations: n.Gate, Grants: n.Gate,
+		Notifications: n.Gate, Reviews: reviews, Targets: n.Gate, Slack: n.Gate, Delegations: n.Gate, Grants: n.Gate,
 		Devices: n.Gate, Preferences: n.Gate, Unsubscribe: n.Gate, Mandates: n.Gate, Secrets: n.Gate,
 		Connectors: connectorPages{n}, ConnectorStore: n.Gate,
 		Browser: n.Gate, Sessions: n.Gate, Self: n.Gate, Views: n.Gate, Snoozes: n.Gate,

@@ -13,14 +13,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// The console's decisions are counted like the API's.
+// The counter that the console uses counts decisions, also those that are refused.
 func TestConsoleDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
 	s, agent, _ := testServer(t, AllRoles())
 	defer s.Close()
 	a := servetest.Propose(t, agent, "1")
 	metrics := prometheus.NewRegistry()
-	actions, err := telemetry.CountDecisions(metrics, "console", s.Gate)
+	actions, err := telemetry.CountDecisions(metrics, s.Gate)
 	must(t, err)
 	ctx := t.Context()
 	for range 2 {

@@ -79,7 +79,7 @@ func TestOIDCSignIn(t *testing.T) {
 	}
 }
 
-// Issuer and subject identify; the address does not.
+// The issuer and the subject identify a person; the mail address does not.
 func TestSameEmailIsSomebodyElse(t *testing.T) {
 	t.Parallel()
 	w, i := newWorld(t), newIDP(t)
@@ -202,7 +202,7 @@ func (a *attempt) asOther() {
 	}
 }
 
-// TestOIDCRefuses breaks a valid answer in every way.
+// TestOIDCRefuses breaks a valid answer, in one way at a time.
 func TestOIDCRefuses(t *testing.T) {
 	t.Parallel()
 	query := func(a *attempt, change func(url.Values)) url.Values {

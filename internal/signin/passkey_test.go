@@ -135,14 +135,14 @@ func TestPasskeyRegistrationRefuses(t *testing.T) {
 	w.refused(finish(t.Context(), func(*authenticator) {}), "another session")
 	w.refused(finish(ana, func(a *authenticator) { a.flags = userPresent }), "is not valid")
 	w.refused(finish(ana, func(a *authenticator) { a.origin = "http://gate.test" }), "is not valid")
-	// A sign-in's ceremony registers nothing, and a registration signs nobody in.
+	// A sign-in's ceremony registers nothing.
 	c, err := s.BeginPasskeySignIn(t.Context())
 	w.must(err)
 	a := newAuthenticator(t)
 	a.user = []byte("x")
 	_, err = s.FinishPasskeyRegistration(ana, c.State, a.get(c))
 	w.refused(err, "the ceremony has another purpose")
-	// An old session cannot add a passkey.
+	// An old session cannot add a passkey without the edit token.
 	w.advance(gatehouse.FreshSignIn)
 	_, err = s.BeginPasskeyRegistration(ana, "key", "")
 	w.want(err, gatehouse.CodeStepUpRequired)

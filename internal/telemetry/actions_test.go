@@ -30,8 +30,8 @@ func (actions) BulkDecide(context.Context, gatehouse.BulkDecision) (*gatehouse.B
 	return nil, errors.New("the store is away")
 }
 
-// TestTraceByApproval: a cancel and an undo that name the approval are in the action's trace, and the
-// revision of an undo has the root of its own.
+// TestTraceByApproval: a cancel and an undo that name the approval are in the action's trace. The revision
+// that an undo makes has a trace and a root of its own.
 func TestTraceByApproval(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()
@@ -63,7 +63,7 @@ func TestTraceByApproval(t *testing.T) {
 func TestFailedBulkDecision(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
-	s, err := CountDecisions(r, "console", actions{})
+	s, err := CountDecisions(r, actions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,11 +12,9 @@ import (
 // decisionsName is the counter of internal/api, by endpoint and result.
 const decisionsName = "gatehouse_decisions_total"
 
-// CountDecisions counts the decisions through an endpoint outside the API, in
-// the API's counter.
-func CountDecisions(
-	r prometheus.Registerer, endpoint string, s gatehouse.ActionService,
-) (gatehouse.ActionService, error) {
+// DecisionCounter returns a function that counts a decision through an endpoint outside the API, in the API's
+// counter.
+func DecisionCounter(r prometheus.Registerer, endpoint string) (func(gatehouse.DecisionResult), error) {
 	vec := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: decisionsName, Help: "Requests for a decision, by endpoint and result.",
 	}, []string{"endpoint", "result"})
@@ -27,8 +25,25 @@ func CountDecisions(
 	} else if err != nil {
 		return nil, err
 	}
-	return &countedActions{ActionService: s,
-		count: func(r gatehouse.DecisionResult) { vec.WithLabelValues(endpoint, string(r)).Inc() }}, nil
+	return func(r gatehouse.DecisionResult) { vec.WithLabelValues(endpoint, string(r)).Inc() }, nil
+}
+
+// CountDecisions counts the decisions of the console.
+func CountDecisions(r prometheus.Registerer, s gatehouse.ActionService) (gatehouse.ActionService, error) {
+	count, err := DecisionCounter(r, "console")
+	if err != nil {
+		return nil, err
+	}
+	return &countedActions{ActionService: s, count: count}, nil
+}
+
+// CountReviews counts the decisions by signed link, from the console's page and from the API.
+func CountReviews(r prometheus.Registerer, s gatehouse.ReviewService) (gatehouse.ReviewService, error) {
+	count, err := DecisionCounter(r, "link")
+	if err != nil {
+		return nil, err
+	}
+	return &countedReviews{ReviewService: s, count: count}, nil
 }
 
 type countedActions struct {
@@ -56,4 +71,21 @@ func (s *countedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecisio
 		s.count(a.Results[i].Outcome())
 	}
 	return a, nil
+}
+
+type countedReviews struct {
+	gatehouse.ReviewService
+	count func(gatehouse.DecisionResult)
+}
+
+func (s *countedReviews) DecideReview(
+	ctx context.Context, id, token string, d gatehouse.ReviewDecision,
+) (*gatehouse.Answer, error) {
+	a, err := s.ReviewService.DecideReview(ctx, id, token, d)
+	if err != nil {
+		s.count(gatehouse.FailedResult(err))
+	} else {
+		s.count(gatehouse.DecisionResultOf(a.Code, a.Replayed))
+	}
+	return a, err
 }

@@ -33,7 +33,7 @@ func values(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	return found
 }
 
-// counting counts the counts of open runs.
+// counting is a store that counts the calls of RunCounts.
 type counting struct {
 	gatehouse.Store
 	counted int

@@ -42,7 +42,8 @@ func TestDecodeProposal(t *testing.T) {
 	}
 }
 
-// TestPassing: a connection that ends may come again, before an answer or within one.
+// TestPassing: busy servers and lost connections pass, whether the connection ended before an answer or within
+// one. A canceled call and any other error do not.
 func TestPassing(t *testing.T) {
 	t.Parallel()
 	reset := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
