@@ -132,7 +132,7 @@ type DelegationWriter interface {
 // maxStandings bounds the delegations that Standings reads.
 const maxStandings = 500
 
-// Standings returns the delegations to a principal that are in force, or all of the
+// Standings returns the delegations in force to a principal, or to anyone in the
 // tenant when to is "", with the persons whom they are from.
 func Standings(tx ReadTx, to string) (out []Standing, err error) {
 	list, err := tx.ListDelegations(to, true, maxStandings)

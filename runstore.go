@@ -19,7 +19,7 @@ type RunFilter struct {
 	// Limit, even none, and a NextCursor.
 	InputField, InputValue string
 	// ReadBy selects the runs that the principal with this id started, and those
-	// that Inherit lets that principal read in addition.
+	// that it may read because of [IdentityWriter.Inherit].
 	ReadBy string
 	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
 	Limit int
@@ -167,8 +167,8 @@ type RunReader interface {
 
 // StepReader finds steps.
 type StepReader interface {
-	// OpenLeases returns the leased running steps, and the leased pushes of outside
-	// workers' lanes, up to limit of each.
+	// OpenLeases returns the leases of running steps, and those of pushes that outside
+	// workers hold, up to limit of each.
 	OpenLeases(limit int) ([]OpenLease, error)
 	// FindStep returns a step of a run; FindStepOf finds a step by run and key.
 	FindStep(id string) (*Step, error)
@@ -180,8 +180,8 @@ type StepReader interface {
 	CountSteps(runID string) (int, error)
 	// FindStepByKey finds a step by its unique idempotency key.
 	FindStepByKey(idempotencyKey string) (*Step, error)
-	// FindStepByAction returns the latest step that proposed an action, or adopted
-	// it under the same key.
+	// FindStepByAction returns the latest step that proposed an action, or that
+	// adopted it instead of proposing the same change again.
 	FindStepByAction(actionID string) (*Step, error)
 	// ListAttempts returns all attempts of a run, oldest first.
 	ListAttempts(runID string) ([]*StepAttempt, error)
@@ -198,7 +198,8 @@ type ModelReader interface {
 	// Spent.
 	BudgetClaimed(workflow, currency string, since time.Time) (Decimal, error)
 	// ListReflexions returns a page, newest first: of one workflow, or of all when
-	// workflow is "". readBy selects by the runs, as in RunFilter.
+	// workflow is "". A nonempty readBy selects those of the runs that
+	// [RunFilter.ReadBy] selects.
 	ListReflexions(workflow, readBy, cursor string, limit int) (Page[*Reflexion], error)
 	// FindReflexion returns the lesson of a run.
 	FindReflexion(runID string) (*Reflexion, error)
@@ -218,10 +219,11 @@ type RunWriter interface {
 	// workflow, or a known idempotency key, fails with ErrConflict.
 	InsertRun(r *Run) error
 	// LockRun returns a run, and locks its row until the end of the transaction.
-	// The run comes with the steps of its workflow and, of their items, only the
-	// one with the id item ("" for none). The cost does not grow with the number of
-	// items: OpenItems of a step summarizes its other items. Input and Output of
-	// run and steps, and Item, are left out. For a blocked, succeeded or canceled
+	// The run comes with the steps of its workflow, and with the one item whose id
+	// is item ("" for none). The other items are left out, so that the cost does not
+	// grow with their number; OpenItems of their step has the states of those that are
+	// not final. Input and Output of the run and its steps, and Item of the steps, are
+	// left out as well. For a blocked, succeeded or canceled
 	// step, the store may also leave out its idempotency key, failure, lease and
 	// times, and what the step waited for.
 	LockRun(id, item string) (*Run, error)
@@ -248,8 +250,8 @@ type RunWriter interface {
 	UpdateStep(s *Step, from StepStatus, generation int) error
 	// PassStep writes a step that this transaction moved from blocked to ready, to
 	// running with a lease of the worker, and to succeeded. It replaces three calls
-	// of UpdateStep, guarded by the status blocked and the earlier generation. It
-	// also stores the step's attempt.
+	// of UpdateStep, guarded by the status blocked and the generation before the
+	// lease. It also stores the step's attempt.
 	PassStep(s *Step, worker string) error
 	InsertAttempt(a *StepAttempt) error
 	InsertUsage(u *ModelUsage) error

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The kinds of a [*NotApplied], for errors.Is.
+// The kinds of a [*NotApplied], for errors.Is; and ErrNoResult, which is not one of them.
 var (
 	ErrDenied   = errors.New("denied")
 	ErrRejected = errors.New("rejected")

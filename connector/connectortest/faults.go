@@ -253,7 +253,8 @@ func skewed(t *testing.T, f *Fixture) {
 	}
 }
 
-// waits: the failure has the target's Retry-After, as has the failure of a call made before that time is over.
+// waits: the failure has the target's Retry-After as its wait. So has the failure of a second call, made before
+// that time is over.
 func waits(t *testing.T, f *Fixture) {
 	f.wire.breakBy(&breakage{all: true, answer: status(http.StatusTooManyRequests, "Retry-After", "120")})
 	for range 2 {

@@ -31,7 +31,7 @@ type Connector struct {
 	*typed.Operations
 	api          *rest.API
 	repositories map[string]Repository
-	input        string // that takes the action's id, "" for none
+	input        string // the workflow input that takes the action's id, "" for none
 	runDetails   bool
 	fingerprint  string
 	timeout      time.Duration
@@ -124,7 +124,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return c.targets.Execute(ctx, c, call, c.timeout, name, do)
 }
 
-// send makes the only writing call; the answer must have one of the given statuses.
+// send makes an operation's only request that changes something. The answer must have one of the given statuses.
 func (c *Connector) send(
 	ctx context.Context, method, path string, body gatehouse.JSON, statuses ...int,
 ) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {

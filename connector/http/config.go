@@ -212,7 +212,7 @@ type Operation struct {
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels; beside Floor they only raise it.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Amounts are the fields that hold money; known by their names by default.
+	// Amounts are the fields that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
 	// KeyRetention is how long the target remembers idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`

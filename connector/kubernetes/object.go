@@ -15,7 +15,7 @@ import (
 type object struct {
 	doc          gatehouse.JSON
 	uid, version string
-	key          string // of the call that has created it
+	key          string // the idempotency key of the call that created it
 }
 
 func objectOf(doc gatehouse.JSON) (object, bool) {
@@ -48,7 +48,7 @@ func (c *Connector) read(
 	o, ok := objectOf(a.JSON())
 	if !ok || rest.Text(get(o.doc, "metadata"), "name") != p.name {
 		return o, "", &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the object, or larger than 1 MiB",
+			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the object, or is larger than 1 MiB",
 			Says: a.Text(a.JSON()),
 		}
 	}
@@ -211,9 +211,9 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, rest.MadeBefore(id), nil
 }
 
-// manifest is the manifest that creates a deleted object again. It is "", with the reason, if the new
-// object would differ, because another object owned the old one, a finalizer has cleaned up after it,
-// or it contained other objects or data; and if the object has nothing but its name.
+// manifest returns the manifest that creates a deleted object again. It returns "" and the reason if the
+// new object would differ: another object owned the old one, the old one had a finalizer, or it contained
+// other objects or data. It also returns "" if the object has nothing but its name.
 func manifest(resource string, doc gatehouse.JSON) (change gatehouse.JSON, why string) {
 	meta := get(doc, "metadata")
 	if slices.Contains(holders, resource) || !isEmpty(get(meta, "ownerReferences")) || !isEmpty(get(meta, "finalizers")) {

@@ -29,7 +29,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	case a.Status == http.StatusConflict && len(conflicts(doc)) > 0:
 		e.Code = "field_conflict"
 	case a.Status == http.StatusConflict && reason == "Conflict":
-		// The object was written since it was read, if only its status.
+		// Somebody has written the object since it was read, perhaps only its status.
 		e.Kind, e.Code = connector.Transient, "conflict"
 	case a.Status == http.StatusUnprocessableEntity, a.Status == http.StatusBadRequest,
 		// The server answers this way if an apply names an unknown field.

@@ -39,7 +39,7 @@ type Tool struct {
 	Class connector.Class `yaml:"class"`
 	// Floor is the minimum level of the tool, 1 to 5.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// Amounts are the fields that hold money; known by their names by default.
+	// Amounts are the fields that hold money. By default, fields are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`
 }
 

@@ -29,8 +29,8 @@ const (
 	maxNamed = 5
 )
 
-// bulkNeeds is the refusal of a bulk update where nothing can make it.
-const bulkNeeds = "bulk_update needs Gatehouse's RESTlet: restlet, with protocol: gatehouse"
+// bulkNeeds is the error text for a bulk update if no RESTlet that can make it is configured.
+const bulkNeeds = "bulk_update needs Gatehouse's RESTlet: configure restlet with protocol: gatehouse"
 
 // linesOf returns the updates of a bulk update, in the order of its entity_refs.
 func linesOf(call connector.Call) []connector.Call {
@@ -146,7 +146,7 @@ func (c *Connector) pages(
 			return p, failure
 		}
 		if x.answer.Status < 200 || x.answer.Status > 299 {
-			return p, x.thrown() // an error of one line says nothing about the lines before it
+			return p, x.thrown() // the RESTlet may have saved lines before the error
 		}
 		answered, _ := x.doc.Get("lines")
 		lines, err := answered.Elements()
@@ -245,7 +245,7 @@ func (c *Connector) bulkResult(b *batch, p paged) (res connector.Result) {
 	if p.last.answer == nil {
 		res.ResponseMetadata = "{}"
 	} else {
-		bare := *p.last.answer // the lines stand for its body
+		bare := *p.last.answer // the member lines replaces its body
 		bare.Body, bare.Cut = nil, ""
 		res.ResponseMetadata = c.proof(&exchange{request: p.last.request, answer: &bare}, b.entity, "")
 	}
@@ -281,7 +281,8 @@ func (l *line) receipt(e *entity) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// reversal is the bulk update back to the earlier values; nil if one of them is not known.
+// reversal is the bulk update back to the earlier values; nil if one of them is not known, or if the
+// update would exceed maxReversal.
 func (b *batch) reversal() *gatehouse.Reversal {
 	var now, back []gatehouse.Member
 	for _, l := range b.lines {

@@ -50,7 +50,7 @@ func (c *Connector) do(ctx context.Context, r *rest.Request) (*exchange, *connec
 	return x, nil
 }
 
-// record makes a request to the record service. id is an internal id, or "eid:" and an external
+// record builds a request to the record service. id is an internal id, or "eid:" and an external
 // one.
 func (c *Connector) record(method string, e *entity, id string) *rest.Request {
 	u := *c.restURL
@@ -71,7 +71,7 @@ func (e *entity) hasLines() bool {
 	return false
 }
 
-// restlet makes a request to the RESTlet.
+// restlet builds a request to the RESTlet.
 func (c *Connector) restlet(method string, parameters url.Values) *rest.Request {
 	u := *c.restletsURL
 	u.Path += "/app/site/hosting/restlet.nl"
@@ -102,8 +102,8 @@ func (e *entity) recordBody(change gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// restletBody is the body for a RESTlet: the approved action, and NetSuite's names of the changed
-// fields.
+// restletBody is the body for a RESTlet: the approved action, and the change with NetSuite's names
+// of the fields.
 func (c *Connector) restletBody(e *entity, call connector.Call) gatehouse.JSON {
 	return gatehouse.ObjectJSON(append(e.approved(call), e.restletChange(call, c.restletWire())...)...)
 }
@@ -153,7 +153,8 @@ func (c *Connector) restletWire() wire {
 	return wirePlain
 }
 
-// spell converts fields, and lines by their sublist, to a RESTlet's names.
+// spell converts an object's members to the names that a RESTlet uses: field ids in fields, sublist
+// ids in lines. It leaves out members that the entity does not have.
 func (e *entity) spell(object gatehouse.JSON, w wire) (fields, lines gatehouse.JSON) {
 	members, _ := object.Fields()
 	var flat, nested []gatehouse.Member

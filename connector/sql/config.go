@@ -62,7 +62,7 @@ type Entity struct {
 	Operations map[string]Operation `yaml:"operations"`
 	// Fields maps columns to levels, for updates of one row.
 	Fields connector.FieldLevels `yaml:"fields" form:"first"`
-	// Amounts are the columns that hold money; known by their names by default.
+	// Amounts are the columns that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
 	// Preview tries a pending change in a transaction that is rolled back; true by default, except for
 	// MariaDB and MySQL.

@@ -36,7 +36,7 @@ type Operation struct {
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
 	// Fields maps fields to levels, for actions on one entity.
 	Fields connector.FieldLevels `yaml:"fields"`
-	// Amounts are the fields that hold money; known by their names by default.
+	// Amounts are the fields that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`
 	// KeyRetention is how long the target keeps idempotency keys; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`

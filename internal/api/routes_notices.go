@@ -12,7 +12,7 @@ type noticeIDs struct {
 	IDs []string `json:"ids"`
 }
 
-// dismissed counts the dismissed notices that were still shown.
+// dismissed counts the notices that the request dismissed, without those that were dismissed before.
 type dismissed struct {
 	Dismissed int `json:"dismissed"`
 }

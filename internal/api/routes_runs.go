@@ -135,7 +135,8 @@ func (s *Server) runRoutes() []route {
 			method: "POST", path: "/runs/{id}/signals", name: "signalRun", tag: tagRuns,
 			summary: "Send an event to a run", doc: "An event that arrives before its step waits is kept. The `from` of the " +
 				"step names the permitted senders; " +
-				"without it, an agent must have started the run: else sender_not_allowed, and nothing is stored.",
+				"without it, an agent may send an event only to a run that it started. Other senders get " +
+				"sender_not_allowed, and nothing is stored.",
 			roles: signalers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Signal](), idempotent: true,
 			codes:   []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSenderNotAllowed},
 			example: `{"name":"closed","data":{"n":1.10}}`,
@@ -187,7 +188,7 @@ func (c *call) outlast(wait time.Duration) {
 	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(wait + 30*time.Second))
 }
 
-// wait is outlast for a request that waits for an event. It bounds the number of
+// wait calls outlast for a request that waits for an event, and bounds the number of
 // such requests per principal.
 func (c *call) wait(wait time.Duration) error {
 	c.outlast(wait)

@@ -9,8 +9,8 @@ import (
 )
 
 // EntriesUpTo walks the log from its beginning to the size of a head; entries
-// that are added meanwhile belong to a later head. After each page, read receives
-// the number of entries read so far.
+// that are added meanwhile belong to a later head. After each page, it calls read
+// with the number of entries read so far.
 func EntriesUpTo(
 	ctx context.Context, api gatehouse.AuditService, size int64, read func(done int64),
 ) iter.Seq2[*gatehouse.Entry, error] {

@@ -21,9 +21,9 @@ func Iteration(a *gatehouse.Action) (n int, previous string) {
 	return n, previous
 }
 
-// Precedes reports whether older can be the iteration before newer: the same
-// proposer, connector and operation. A context cannot refer to somebody else's
-// action.
+// Precedes reports whether older can be the iteration before newer: both have the
+// same proposer, connector and operation. So newer's context cannot pass off somebody
+// else's action as its previous iteration.
 func Precedes(older, newer *gatehouse.Action) bool {
 	return older.ID != newer.ID && older.Tenant == newer.Tenant && older.ProposerID == newer.ProposerID &&
 		older.Connector == newer.Connector && older.Operation == newer.Operation

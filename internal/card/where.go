@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// selection is a change of all records that a condition names, up to a number: the operation
-// update_where of the sql connector.
+// selection is a change of all records that match a condition, which fails if more than maxRows
+// match: the operation update_where of the sql connector.
 type selection struct {
 	where   []gatehouse.JSON
 	set     []gatehouse.Member
@@ -35,8 +35,8 @@ func selectionOf(a *gatehouse.Action) (s selection, ok bool) {
 	return s, err == nil && also == nil && s.maxRows > 0
 }
 
-// MaxRows is the number of records that an action changes at most, where the action does not name
-// them; 0 for any other action.
+// MaxRows is the maximum number of records that an action changes if a condition selects them; 0 for
+// any other action.
 func MaxRows(a *gatehouse.Action) int {
 	s, _ := selectionOf(a)
 	return s.maxRows
@@ -45,7 +45,8 @@ func MaxRows(a *gatehouse.Action) int {
 // records is the number of records that an action changes, at most.
 func records(a *gatehouse.Action) int { return max(1, len(a.Target.EntityRefs), MaxRows(a)) }
 
-// short is "Change at most 20 rows of price".
+// short is "Change at most 20 rows of price", or, if the proposer saw 12 rows, "Change 12 rows of
+// price, at most 20".
 func (s selection) short(a *gatehouse.Action) Phrase {
 	var p Phrase
 	p.say("Change ")

@@ -36,7 +36,7 @@ Examples:
 
 func (*linkKeysListCmd) Run(g *globals, api service) error {
 	keys, err := api.ListLinkKeys(g.Ctx)
-	return showPage(g, pageOf(keys), err, "No link was signed yet.", func() *term.Table {
+	return showPage(g, pageOf(keys), err, "No link has been signed yet.", func() *term.Table {
 		t := linkKeyTable()
 		for _, k := range keys {
 			addLinkKey(g, t, k)
@@ -68,8 +68,9 @@ type linkKeysRotateCmd struct{}
 
 func (*linkKeysRotateCmd) Help() string {
 	return `
-Links that were already sent stay valid until they expire. The server rotates keys
-by itself, by default every 30 days. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Signs new links with a new key. Links that were already sent stay valid until they
+expire. The server rotates keys by itself, by default every 30 days. This command
+needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -89,7 +90,7 @@ type linkKeysRevokeCmd struct {
 func (*linkKeysRevokeCmd) Help() string {
 	return `
 All links that the key has signed end at once. A key in use is replaced by a new
-one. Pending actions stay in the inbox. It needs your edit token
+one. Pending actions stay in the inbox. This command needs your edit token
 (GATEHOUSE_EDIT_TOKEN).
 
 Examples:

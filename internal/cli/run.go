@@ -29,7 +29,7 @@ type runCmd struct {
 // runStartCmd starts a run.
 type runStartCmd struct {
 	Workflow string         `arg:"" help:"The workflow's name."`
-	Input    string         `placeholder:"JSON" help:"The run's input: JSON, @FILE for a file's, - for stdin's."`
+	Input    string         `placeholder:"JSON" help:"The run's input: JSON; @FILE reads it from a file, - from stdin."`
 	Ref      string         `placeholder:"REF" help:"Identifies what started it: the same reference again returns the same run."`
 	Wait     gatehouse.Span `placeholder:"DURATION" help:"Maximum time to wait for the run's end; the exit code follows its status."`
 }
@@ -94,7 +94,7 @@ func readJSON(g *globals, flag, value string) (gatehouse.JSON, error) {
 	case err == nil:
 		return j, nil
 	case value != "-" && !file:
-		return "", term.Usagef("%s is not JSON: %v (a file is @FILE)", flag, err)
+		return "", term.Usagef("%s is not JSON: %v (for a file, write @FILE)", flag, err)
 	case errors.As(err, &syntax):
 		e := gatehouse.E(gatehouse.CodeMalformed, "%s is not valid JSON: %v", flag, err)
 		e.Violations = gatehouse.Violations{{Pointer: syntax.Pointer, Detail: syntax.Detail}}
@@ -268,8 +268,8 @@ func (*runCancelCmd) Help() string {
 	return `
 No new step starts, pending actions are withdrawn, and workers are told to stop.
 A call that was already sent is completed first, so the run may end a little
-later. Repeating the command changes nothing; a run that has ended otherwise
-exits 12.
+later. Repeating the command changes nothing; if the run has ended in another
+way, the command exits 12.
 
 Examples:
 
@@ -299,9 +299,9 @@ func (*runRetryCmd) Help() string {
 	return `
 Starts a new run of the same version with the same input. Steps that succeeded are
 copied with their results. Repeating the command prints the run that the first
-one started; a run that neither failed nor was canceled exits 12. With --from, the
-step and all steps that need it are repeated; a change that was already made is not
-made twice.
+one started; if the run has neither failed nor been canceled, the command exits 12.
+With --from, the step and all steps that need it are repeated; a change that was
+already made is not made twice.
 
 Examples:
 
@@ -321,7 +321,7 @@ func (c *runRetryCmd) Run(g *globals, api service) error {
 type runSignalCmd struct {
 	ID   string `arg:"" help:"The run."`
 	Name string `arg:"" help:"The event, as the workflow's wait names it."`
-	Data string `placeholder:"JSON" help:"The event's data: JSON, @FILE for a file's, - for stdin's."`
+	Data string `placeholder:"JSON" help:"The event's data: JSON; @FILE reads it from a file, - from stdin."`
 }
 
 func (*runSignalCmd) Help() string {

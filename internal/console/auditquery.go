@@ -29,13 +29,13 @@ func readAuditQuery(values url.Values) (q auditQuery, err error) {
 	}
 	if name := values.Get("kind"); name != "" {
 		if _, known := kindNamed(name); !known {
-			return q, gatehouse.E(gatehouse.CodeInvalid, "there is no kind %s of entries", gatehouse.Quote(name))
+			return q, gatehouse.E(gatehouse.CodeInvalid, "there is no entry kind %s", gatehouse.Quote(name))
 		}
 		q.Kind = name
 	}
 	if before := values.Get("before"); before != "" {
 		if q.Before, err = strconv.ParseInt(before, 10, 64); err != nil {
-			return q, gatehouse.E(gatehouse.CodeInvalid, "before is the number of an entry")
+			return q, gatehouse.E(gatehouse.CodeInvalid, "before must be the number of an entry")
 		}
 		q.Before = max(0, q.Before)
 	}
@@ -71,8 +71,8 @@ func (q auditQuery) at(path string) string {
 	return path + "?" + v.Encode()
 }
 
-// page is the URL of the page of the entries with numbers below before, or with -1 of the newest
-// page. A number in About is left out: the page shows other entries.
+// page is the URL of the page whose entries have numbers below before; -1 means the newest page. A
+// number in About is left out, because the page shows other entries.
 func (q auditQuery) page(before int64) string {
 	if _, number := q.number(); number {
 		q.About = ""
@@ -100,7 +100,7 @@ func auditKinds() []auditKind {
 		}},
 		{"deliveries", "Deliveries to targets", []string{"push.", "action."}},
 		{"runs", "Runs and workflows", []string{"run.", "step.", "workflow."}},
-		{"policies", "Policies", []string{"policy."}},
+		{"policies", "Policies and connectors", []string{"policy.", "connectors."}},
 		{"people", "People, agents and rights", []string{"principal.", "group.", "delegation.", "grant.", "mandate.",
 			"tenant.", "admin."}},
 		{"access", "Sign-ins and keys", []string{"session.", "setup_link.", "identity.", "passkey.", "key.",

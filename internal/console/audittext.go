@@ -64,6 +64,7 @@ var auditSentences = map[string]string{
 	"policy.activated":   "{by} made policy version {version} active again",
 	"policy.break_glass": "{by} applied policy version {version} without the approval that it needs",
 
+	"connectors.applied": "{by} applied version {version} of the connectors",
 	"principal.created":  "{by} created {of}",
 	"principal.changed":  "{by} changed the rights of {of}",
 	"principal.folded":   "{by} merged {of} into another person",

@@ -100,7 +100,7 @@ func (c connectors) TryConnector(
 	}
 	return map[string]console.ConnectorTrial{
 		"good": {Shown: "its target answers"}, "bad": {Problem: "refused " + hostileText},
-		"later": {Untested: "it has the secret KEY"},
+		"later": {Untested: "it uses the secret KEY"},
 	}[name], nil
 }
 
@@ -127,8 +127,8 @@ func (s *storedConnectors) ProposeConnectors(
 	return &gatehouse.Action{ID: "act_1"}, nil
 }
 
-// TestConnectorForm: an administrator proposes to add, change and remove a connector of the
-// store, by a form without script.
+// TestConnectorForm: an administrator proposes to add and to remove a connector of the store, by a form
+// without script. The form to change a connector shows its values.
 func TestConnectorForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -153,7 +153,7 @@ func TestConnectorForm(t *testing.T) {
 		return append([]string{"base", "3", "type", "http", "name", "web", "key.base_url", "https://a.example"}, more...)
 	}
 	olga.post(path, form()...).want(http.StatusForbidden)
-	// It leads to the action, which this store does not have.
+	// The answer leads to the page of the action, which this store does not have.
 	proposed := root.post(path, form("key.floor", "2", "rationale", "why")...).want(http.StatusNotFound)
 	if !strings.HasSuffix(proposed.url.Path, "/actions/act_1") {
 		t.Errorf("it leads to %s", proposed.url)
@@ -167,7 +167,9 @@ func TestConnectorForm(t *testing.T) {
 		want(http.StatusUnprocessableEntity).has("&lt;b&gt;refused", `value="refused"`)
 	root.post(path + "/shop/remove").want(http.StatusNotFound).has("No such action")
 	root.post(path + "/crm/remove").want(http.StatusNotFound)
-	if n := len(w.connectors.proposed); n != 2 || w.connectors.proposed[0].Rationale != "why" ||
+	root.post(path, "base", "3", "type", "http", "name", "shop", "known", "yes").want(http.StatusNotFound).
+		has("No such action")
+	if n := len(w.connectors.proposed); n != 3 || w.connectors.proposed[0].Rationale != "why" ||
 		w.connectors.proposed[0].Source != "connectors: {shop: {}}\n# web http map[base_url:https://a.example floor:2]\n" {
 		t.Errorf("%+v", w.connectors.proposed)
 	}
@@ -217,7 +219,7 @@ func TestConnectorTrial(t *testing.T) {
 	}
 	olga.post(path, form("good")...).want(http.StatusForbidden)
 	for name, want := range map[string]string{
-		"good": "good can be used: its target answers", "bad": "bad cannot be used", "later": "It has the secret KEY",
+		"good": "good can be used: its target answers", "bad": "bad cannot be used", "later": "It uses the secret KEY",
 	} {
 		root.post(path, form(name)...).want(http.StatusOK).has(want, `value="https://a.example"`).lacks("<img")
 	}

@@ -36,8 +36,8 @@ type listItem struct {
 }
 
 // markAlike marks rows with the same agent, type, operation, level and fields. It considers only rows
-// that can be decided in bulk, and only groups of several. Alike rows whose deadlines are in the same
-// bucket are folded if they are leastFold or more: they are moved behind the first of them.
+// that can be decided in bulk, and only groups of several. If at least leastFold alike rows have
+// deadlines in the same bucket, they become a fold: they are moved directly behind the first of them.
 func (p *inboxPage) markAlike(now time.Time) {
 	counts, folds := make(map[string]int), make(map[string][]inboxRow)
 	for i := range p.rows {
@@ -141,7 +141,7 @@ func (v *view) pickedIDs() (ids []string) {
 	return ids
 }
 
-// likeness is a key for what an action does, independent of its record and values.
+// likeness is a key for what an action does, whichever record it changes and whatever values it sets.
 func likeness(a *gatehouse.Action) string {
 	parts := []string{
 		a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName,

@@ -14,8 +14,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// contentPolicy lets a page load files of this server only, and nothing inline. Injected markup can
-// run no script and send no data to other hosts, and no site can frame the page.
+// contentPolicy lets a page load files of this server only, and no inline scripts or styles; images may
+// also be data: URLs. Injected markup can run no script and send no data to other hosts, and no site can
+// frame the page.
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src " +
 	"'self'; " +
 	"font-src 'self'; worker-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -48,7 +49,7 @@ func (c *Console) guard(next http.Handler) http.Handler {
 			h.Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		if r.Body != http.NoBody {
-			// A server without deadlines returns an error here: the connection then has no time
+			// A server that does not support deadlines returns an error here; the body then has no time
 			// limit.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(c.bodyTime))
 		}
@@ -81,7 +82,8 @@ func (c *Console) serve(rt route) http.Handler {
 
 // pass checks the caller's rights and runs the route.
 func (v *view) pass(rt route) error {
-	// An empty page asks for its content again by itself: see fills.
+	// With ?live, a page with an empty list repeats its request without the person; see fills. This does
+	// not keep the session alive.
 	asksAgain := v.query("live") != "" && v.r.Method == http.MethodGet
 	err := v.identify(rt.background || asksAgain)
 	if err != nil && !rt.public {
@@ -108,9 +110,9 @@ func (v *view) pass(rt route) error {
 	return rt.handle(v)
 }
 
-// showEditToken puts the form's edit token, if it has one, into the context. It refuses a form that cannot
-// be parsed: only the first parse of a request reports the error, so the route would take the part that was
-// parsed for the whole form.
+// showEditToken checks the form's edit token, if it has one, and puts the result into the context. It returns
+// the error of a form that cannot be parsed: only the first parse of a request reports this error, so the
+// route, which parses again, would use an incomplete form.
 func (v *view) showEditToken() error {
 	if err := v.parse(); err != nil {
 		return err

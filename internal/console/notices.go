@@ -86,6 +86,8 @@ func noticeWords(kind string) string {
 		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended for",
 		"grant.created": "Grant given for", "mandate.given": "Plan approved for",
 		"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
+		"connectors.applied": "Connectors applied:",
+		"link.key_created":   "Made:", "link.key_rotated": "Rotated:", "link.key_revoked": "Revoked:",
 		"group.created": "Group made:", "group.deleted": "Group removed:",
 		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:",
 		"policy.break_glass": "Policy changed without the approval that it needs:",

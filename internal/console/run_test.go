@@ -131,7 +131,7 @@ func TestRunPage(t *testing.T) {
 	vic.post(path+"/cancel", "reason", "x").want(http.StatusForbidden)
 	op := w.signIn("op", gatehouse.RoleOperator)
 	op.get(path).has(testid("cancel"), "Cancel the run of asking").lacks(testid("retry"))
-	op.post(path + "/retry").want(http.StatusConflict).has("Only a run that failed or was canceled is retried")
+	op.post(path + "/retry").want(http.StatusConflict).has("Only a failed or canceled run can be retried")
 
 	// The open page gets no content while nothing has changed, and the new content afterwards.
 	live := path + "/live?seen=" + between(p.body, "/live?seen=", `"`)

@@ -52,7 +52,7 @@ func TestBulkRuns(t *testing.T) {
 	going := w.start(bot, "asking", `{"n":1,"list":[]}`)
 	post("retry", ids[0], going.ID).want(http.StatusOK).
 		has("1 run retried, 1 run not", `data-id="`+ids[0]+`" data-code="done"`,
-			"Only a run that failed or was canceled is retried")
+			"Only a failed or canceled run can be retried")
 	post("cancel", "run_none").want(http.StatusOK).has("No run was canceled")
 	page, err := w.runs.ListRuns(w.admin, gatehouse.RunFilter{})
 	if err != nil || len(page.Items) != 4 {

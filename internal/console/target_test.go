@@ -59,8 +59,8 @@ func TestBeforeHasAProvenance(t *testing.T) {
 	ana.get("/actions/act_none/target").want(http.StatusNotFound)
 }
 
-// TestReverseIsOfferedWhereItCanSucceed: the page of an applied action reads what the reversal would
-// change, says that it is gone or has moved, and offers the reversal otherwise.
+// TestReverseIsOfferedWhereItCanSucceed: the page of an applied action reads the target. It offers the
+// reversal, with a warning if the target has changed, but not if the target is gone or a reversal is open.
 func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,7 +93,7 @@ func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 	w.gone = true
 	w.mu.Unlock()
 	ana.get(gone + "/reversal").want(200).has(testid("cannot-reverse")).lacks(testid("reverse"))
-	ana.post(gone + "/reverse").want(http.StatusConflict).has("The target is gone: there is nothing to undo the change on")
+	ana.post(gone + "/reverse").want(http.StatusConflict).has("The target no longer exists, so the change cannot be undone")
 }
 
 // TestAClaimKeepsAnItemOutOfBulk: a claim that differs from the payload is red and excludes the item

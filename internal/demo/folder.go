@@ -26,16 +26,16 @@ const (
 	markFile = "DEMO.txt"
 )
 
-// markStart is the beginning of the mark, by which the demos of all versions know their folders.
+// markStart is the beginning of the mark. Demos of all versions recognize their folders by it.
 const markStart = `This folder was made by "gatehouse demo".`
 
-const mark = markStart + ` Nothing in it is real, and it can go:
+const mark = markStart + ` Nothing in it is real. To remove it:
 "gatehouse demo --remove".
 
 ledger.db       the shop's ledger, as it is after the demo
 before.db       its copy from before the demo
-expected.db     that copy, brought forward by journal.jsonl
-journal.jsonl   what the reviewers, the agent and a clerk let happen
+expected.db     that copy, with the changes of journal.jsonl applied
+journal.jsonl   the changes that the reviewers, the agent and a clerk made or allowed
 gatehouse.db    what the gate stored; see "gatehouse dev --data" this folder
 `
 
@@ -65,7 +65,7 @@ connectors:
       credit: {method: POST, path: "/credit/{entity_ref}", class: C}
 policy: {file: policy.yaml}
 dispatch: {hold: 0s, retries: 2, backoff: [100ms, 200ms], lease: 10s}
-# Mails are caught, not sent. A reviewer gets each, and no digest.
+# Mails are kept, not sent. A reviewer gets every message, never a digest.
 digest: {after: 1000}
 `))
 
@@ -82,8 +82,8 @@ connectors:
     entities:
 ` + entities + `  # For: gatehouse mcp proxy --name files -- COMMAND...
   "mcp:files": {type: mcp}
-# Approved changes are sent at once. Without this line, what people approve rests
-# for 10s, in which it can still be canceled.
+# Approved changes are sent at once. Without this line, an approved change waits
+# for 10s, and can be canceled in this time.
 dispatch: {hold: 0s}
 `))
 

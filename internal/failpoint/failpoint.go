@@ -1,14 +1,15 @@
 // Package failpoint lets a crash test end the process at a named place.
 //
-// A place is one line, failpoint.Here("decide/voted"), between two steps that a
-// crash must not confuse. In a usual build Here is empty, is inlined and leaves
-// nothing behind. With the build tag failpoint the process kills itself by
-// SIGKILL at the place and the passage that the environment names:
+// A place is one line, failpoint.Here("decide/voted"), between two steps. A crash
+// between them must do no harm. In a usual build, Here is empty, is inlined and
+// leaves nothing behind. With the build tag failpoint, the environment names a place
+// and a number n, and the process kills itself with SIGKILL when it reaches the place
+// for the nth time:
 //
 //	GATEHOUSE_FAILPOINT=decide/voted:3
 //
-// is the third time that anything in the process gets there. Nothing of the
-// process runs after it: no deferred call, no answer, no flush.
+// means the third time, counted over all goroutines. Nothing of the process runs
+// after it: no deferred call, no answer, no flush.
 package failpoint
 
 import "slices"
@@ -28,8 +29,8 @@ func RunNames() []string {
 	return []string{
 		// A run: its rows are inserted, and later changed by the results of its steps.
 		"run/inserted", "run/advanced",
-		// A step: evaluated, sent to a model, before its result, with its action, and after the
-		// action has ended.
+		// A step: it is evaluated, its model call has ended, its result is about to be stored, its
+		// action is proposed, its action has ended.
 		"step/prepared", "step/asked", "step/completing", "step/proposed", "step/settling",
 	}
 }
@@ -37,9 +38,10 @@ func RunNames() []string {
 // ActionNames lists the places of an action.
 func ActionNames() []string {
 	return []string{
-		// A proposal: its rows, its leaf, its commit, its answer.
+		// A proposal: after its rows, after its leaf, after its commit.
 		"propose/inserted", "propose/recorded", "propose/committed",
-		// A decision: vote, ceilings, claim with its leaf, commit. The push is made before the claim.
+		// A decision: its vote, its reserved ceilings, the decided action with its leaf, the push, all
+		// writes, the commit. decide/pushed comes before decide/settled.
 		"decide/voted", "decide/reserved", "decide/settled", "decide/pushed", "decide/recorded", "decide/committed",
 		"reject/settled",
 		"cancel/recorded", "cancel/committed",

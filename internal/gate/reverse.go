@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Reverse proposes the change that the receipt describes as undoing an applied
-// action. It goes through the gate like any other: policy, people, dispatch. An
-// action has at most one open reversal.
+// Reverse proposes the change that undoes an applied action, as the action's receipt
+// describes it. The proposal goes through the gate like any other: policy, people,
+// dispatch. An action has at most one open reversal.
 func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		p.Rationale = r.Rationale
 	}
 	if g.isGone(ctx, &gatehouse.Action{ID: old.ID, Tenant: old.Tenant, Proposal: *p}) {
-		return nil, notReversible(old, "the target is gone: there is nothing to undo the change on").
+		return nil, notReversible(old, "the target no longer exists, so the change cannot be undone").
 			With("reason", "target_gone")
 	}
 	a, _, err := g.propose(ctx, c, p, from)

@@ -64,8 +64,8 @@ func usePasskey(tx gatehouse.Tx, k *gatehouse.Passkey, from uint32) error {
 	return err
 }
 
-// SignInPasskey begins a session for a verified passkey; from is its counter as it
-// was read.
+// SignInPasskey begins a session for a verified passkey. from is the passkey's counter
+// as the ceremony read it.
 func (g *Gate) SignInPasskey(
 	ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser,
 ) (out *gatehouse.SignedIn, err error) {

@@ -78,9 +78,10 @@ func unreadable(j gatehouse.JSON, err error) string {
 
 // Ask makes the model call of a step. The answer is an object of text, json (if requested),
 // stop_reason, model, input_tokens, output_tokens and request_id. usage is the cost of the call.
-// It is nil if there was no answer, and set together with a failure if the answer was unusable.
-// Its Model is the requested one, which determines the price. Without a price, Cost is 0 and
-// Currency "".
+// It is nil if the answer reports no tokens, or if there was no answer. If the answer was unusable,
+// usage and failure are both set.
+// The Model of usage is the requested one, which determines the price. Without a price, Cost is 0
+// and Currency "".
 func (r *Registry) Ask(
 	ctx context.Context, tenant, provider string, request gatehouse.JSON,
 ) (answer gatehouse.JSON, usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure) {
@@ -122,9 +123,9 @@ func (a Answer) output(r Request) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Most is the maximum cost of a call, for checking a budget before the call. It is false if the
-// provider, the request or the price is not known. It assumes that a token has at least one
-// byte, and that a provider adds at most 32 tokens to a message.
+// Most returns the maximum cost of a call, for checking a budget before the call. ok is false if
+// the provider or the price is not known, or if the request is not valid. Most assumes that a token
+// has at least one byte, and that a provider adds at most 32 tokens to a message.
 func (r *Registry) Most(
 	tenant, provider string, request gatehouse.JSON,
 ) (cost gatehouse.Decimal, currency string, ok bool) {

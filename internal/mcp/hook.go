@@ -59,7 +59,7 @@ func ReadHookCall(r io.Reader) (*HookCall, error) {
 	return parseHookCall(b, "tool_input")
 }
 
-// parseHookCall parses a call whose arguments are in the member input.
+// parseHookCall parses a call. input is the name of the member that holds the arguments.
 func parseHookCall(b []byte, input string) (*HookCall, error) {
 	if err := gatehouse.CheckJSONWithin(b, clientDepth); err != nil {
 		return nil, fmt.Errorf("the agent's input is not valid JSON: %w", err)

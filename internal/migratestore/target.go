@@ -22,8 +22,8 @@ const (
 	keysTable     = "gatehouse_move_keys"
 )
 
-// queueTable holds the leaves that wait for numbers; in the folder, these are the rows after the last numbered
-// leaf.
+// queueTable holds the leaves that wait for numbers. A folder has no such table: there, the leaves after the last
+// numbered one wait.
 const queueTable = "audit_waiting"
 
 // lockKey is the advisory lock of the copying process: "MOVE".
@@ -102,7 +102,7 @@ to_regclass('`+progressTable+`') IS NOT NULL`).Scan(&ours, &moved, &begun)
 	if err != nil {
 		return s, err
 	}
-	if moved && !begun { // it is finished, or only marked
+	if moved && !begun { // the copy is finished, or the database is only marked
 		err = db.QueryRow(ctx,
 			`SELECT EXISTS (SELECT 1 FROM `+postgres.MoveTable+` WHERE finished_at IS NOT NULL)`).Scan(&moved)
 		if err != nil {
@@ -162,7 +162,7 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
   source_version INTEGER NOT NULL, target_version INTEGER NOT NULL, source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL,
   started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), finished_at TIMESTAMPTZ, summary TEXT NOT NULL DEFAULT '')`)
 		if err == nil {
-			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // of a call that got no further
+			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // left by an earlier call that ended before begin
 		}
 		if err == nil {
 			_, err = tx.Exec(ctx,

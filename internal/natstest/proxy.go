@@ -46,12 +46,16 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // URL returns the address for clients.
 func (p *Proxy) URL() string { return "nats://" + p.listener.Addr().String() }
 
-// Hold keeps everything back, in both directions, until Resume: a peer that
+// Hold keeps everything back, in both directions, until Resume, like a peer that
 // has stopped but whose connections are open.
 func (p *Proxy) Hold() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.hold = make(chan struct{})
+	select {
+	case <-p.hold:
+		p.hold = make(chan struct{})
+	default: // held already
+	}
 }
 
 // Resume lets everything through again.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// claim limits the messages that one round takes from a channel's queue, together those that are
-	// sent at the same time.
+	// claim limits the messages that one round takes from a channel's queue. together limits the
+	// messages that are sent at the same time.
 	claim    = 16
 	together = 4
 	// callTime limits one call of a channel.
@@ -91,7 +91,8 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	}
 	n.reach("composed")
 	if muted != "" {
-		// A notifier may have died after it posted the question: its card must show the outcome.
+		// An earlier attempt may have posted the question without recording it. If so, record that
+		// message now, because its card must show the outcome.
 		if f, ok := c.Channel.(Finder); ok && m.Kind == gatehouse.NotifyAsked && m.Attempts > 1 {
 			if ref := f.Find(ctx, m.ID, m.CreatedAt); ref != "" {
 				return n.record(ctx, c, m, Sent{Delivered: true, Ref: ref}, nil)
@@ -135,7 +136,7 @@ func (n *Notifier) send(ctx context.Context, c *Configured, row *gatehouse.Notif
 	return c.Send(call, m)
 }
 
-// errMuted is the reason why a message is not sent on purpose.
+// errMuted is the reason why a message is deliberately not sent.
 type errMuted string
 
 func (e errMuted) Error() string { return string(e) }

@@ -40,10 +40,10 @@ func (r *Runs) retry(ctx context.Context, id, step string) (*gatehouse.Run, erro
 	switch {
 	case step != "" && !old.Status.Final():
 		return nil, gatehouse.E(gatehouse.CodeTooLate,
-			"only a run that has ended is retried from a step: this one is %s", old.Status).
+			"only a run that has ended can be retried from a step; this one is %s", old.Status).
 			With("current_status", old.Status)
 	case step == "" && old.Status != gatehouse.RunFailed && old.Status != gatehouse.RunCanceled:
-		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a run that failed or was canceled is retried: this one is %s",
+		return nil, gatehouse.E(gatehouse.CodeTooLate, "only a failed or canceled run can be retried; this one is %s",
 			old.Status).
 			With("current_status", old.Status)
 	}

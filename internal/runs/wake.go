@@ -52,20 +52,24 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	}
 
 	failed := 0
-	for _, ref := range refs {
+	for i, ref := range refs {
 		e := r.wakeOrStop(ctx, ref)
 		if notFound(e) {
 			e = nil
 		}
 		if ctx.Err() != nil {
-			return len(refs), errors.Join(err, e)
+			return i + 1, errors.Join(err, e)
 		}
 		tries := r.asideSteps.Note(ref, e, now.Add(time.Since(began)))
 		if e == nil {
 			continue
 		}
 		if failed++; failed <= maxReported {
-			err = errors.Join(err, fmt.Errorf("the step %s of the run %s, failed %d times: %w", ref.StepID, ref.RunID, tries, e))
+			what := "the run " + ref.RunID
+			if ref.StepID != "" {
+				what = "the step " + ref.StepID + " of " + what
+			}
+			err = errors.Join(err, fmt.Errorf("%s, failed %d times: %w", what, tries, e))
 		}
 	}
 
@@ -154,12 +158,12 @@ func (r *Runs) wake(ctx context.Context, ref gatehouse.StepRef) error {
 // too long.
 const codeTimeout = "timeout"
 
-// waitAgain writes a step that still waits for its action or child run, so that the step is no
-// longer among SettledSteps: what had ended may continue, such as a replayed dead letter.
+// waitAgain writes a step that still waits for its action or child run. The write removes the step from
+// SettledSteps, because an action that had ended may have continued, such as a replayed dead letter.
 func (m *runTx) waitAgain(s *gatehouse.Step) error { return m.tx.UpdateStep(s, s.Status, s.Generation) }
 
-// settleAction moves a step whose action has ended or was superseded. An unknown action
-// has not ended.
+// settleAction moves a step whose action has ended or was superseded. An action with the
+// status unknown has not ended.
 func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 	a, err := m.tx.FindAction(s.ActionID)
 	if err != nil {
@@ -294,12 +298,13 @@ func (m *runTx) abandoned(s *gatehouse.Step) error {
 }
 
 // maxLost bounds the leases that a step without outside effects may lose, so that a step that
-// always crashes its server fails in the end. A push has the same number of claims.
+// always crashes its server fails in the end. For pushes, MaxClaims of package dispatch has the same
+// default.
 const maxLost = 10
 
 // insideRun reports whether a step has no effect outside its run, so that an attempt whose lease
-// was lost left nothing behind. Such a step is retried after a lost lease only, since a workflow
-// cannot set its retries.
+// was lost left nothing behind. Such a step is retried only after a lost lease: a workflow cannot
+// configure retries for it.
 func insideRun(spec *workflow.Step) bool {
 	return spec.Kind == workflow.KindTransform || spec.Kind == workflow.KindWait
 }

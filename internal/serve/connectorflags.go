@@ -96,8 +96,8 @@ func (l *ConfigChecker) merge(ctx context.Context, cfg *config.Config, data, dat
 	case err != nil:
 		l.add(storedCheck, term.CheckFail, "%v", err)
 	case version > 0:
-		l.add(storedCheck, term.CheckOK, "version %d, %d connectors", version,
-			len(merged.Connectors)-len(cfg.Connectors))
+		l.add(storedCheck, term.CheckOK, "version %d, %s", version,
+			term.Count(len(merged.Connectors)-len(cfg.Connectors), "connector"))
 		return merged
 	}
 	return cfg

@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/console"
 )
 
-// TryConnector implements [console.Connectors]. A connector that is not approved gets no more than what
-// was approved already: secrets of the store, addresses inside the network, and databases only if a
-// connector in use has the same connection; see [config.Connector.Connection].
+// TryConnector implements [console.Connectors]. A connector that is not approved may use secrets of the
+// store, addresses inside the network and databases only if a connector in use has the same connection,
+// because that connection was approved; see [config.Connector.Connection].
 func (p connectorPages) TryConnector(
 	ctx context.Context, source string, base int, name string,
 ) (console.ConnectorTrial, error) {
@@ -39,7 +39,7 @@ func (p connectorPages) TryConnector(
 	approved := p.stored.hasConnection(entry)
 	secret := func(tenant, name string) (string, error) {
 		if !approved {
-			return "", errors.New("is used after approval")
+			return "", errors.New("cannot be used before approval")
 		}
 		return p.secrets.Value(tenant, name)
 	}
@@ -57,7 +57,7 @@ func (p connectorPages) TryConnector(
 	case !canTest:
 		return console.ConnectorTrial{Untested: "it cannot be tested without changing its target"}, nil
 	case !approved && len(b.Names) > 0:
-		return console.ConnectorTrial{Untested: "it has the secret " + b.Names[0] +
+		return console.ConnectorTrial{Untested: "it uses the secret " + b.Names[0] +
 			", and no connector in use has this address with this sign-in" + later}, nil
 	case !approved && !entry.OutsideOnly():
 		return console.ConnectorTrial{Untested: "it may reach addresses inside the network, and no connector in " +

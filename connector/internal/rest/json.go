@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Text is the text of an object's member, or the digits of a number; "" for anything else.
+// Text returns the text of a member that is a string or a number; "" for anything else.
 func Text(j gatehouse.JSON, name string) string {
 	value, _ := j.Get(name)
 	if s, ok := value.Text(); ok {
@@ -19,7 +19,7 @@ func Text(j gatehouse.JSON, name string) string {
 	return ""
 }
 
-// TextOf is the text of an object's member; false for anything else.
+// TextOf returns the text of a member that is a string; false for anything else.
 func TextOf(j gatehouse.JSON, name string) (string, bool) {
 	value, _ := j.Get(name)
 	return value.Text()
@@ -71,7 +71,7 @@ func NoState() *connector.Error {
 	}
 }
 
-// Found is the metadata of an effect that an earlier call had.
+// Found is the response metadata of a call that found the effect of an earlier call.
 func Found(what gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: what})
 }

@@ -21,7 +21,7 @@ func main() {
 	only := flag.String("run", "", "plant only the bugs whose name, file or test matches")
 	report := flag.String("report", "", "write the table of results, as Markdown, to this `file`")
 	resume := flag.String("resume", "",
-		"note what is caught in this `file`, and do not plant again what it says was caught")
+		"record the caught bugs in this `file`, and skip the bugs that it lists")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

@@ -93,7 +93,7 @@ func (w *Workspace) enter(r *http.Request, user string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !ok {
-		reply.Text = "The command was not taken. Enter it again."
+		reply.Text = "Gatehouse did not accept the command. Enter it again."
 	}
 	if reply.Text != "" {
 		w.whisper(user, reply.Text)
@@ -132,7 +132,7 @@ func (w *Workspace) interact(ctx context.Context, user string, payload map[strin
 	if !ok {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.whisper(user, "The click was not taken. Press again.")
+		w.whisper(user, "Gatehouse did not accept this. Try again.")
 		return out
 	}
 	if out.Action == "errors" {

@@ -80,10 +80,10 @@ SELECT CASE WHEN EXISTS (
 
 // ReserveCeilings stores the claims of an action if each fits under its limit.
 //
-// A member of a group does not read the sums. It locks the ceilings, adds its claims, and has the server check
-// the sums: if one is exceeded, the group is undone, and this runs again, alone. A member whose ceiling was full
-// lately runs alone from the start. A group locks all its ceilings in one statement, in one order; so the claims
-// must be the first that a member writes.
+// A member of a group (see the package comment) does not read the sums. The group locks the ceilings of all
+// members in one statement, in one order. Then it adds their claims, and the server checks the sums. If a sum
+// exceeds its limit, the group is undone, and each member runs again, alone. A member does not claim in the group,
+// but runs alone, if one of its ceilings was full lately, or if it has written something before.
 func (t *tx) ReserveCeilings(actionID string, claims ...gatehouse.CeilingClaim) (*gatehouse.CeilingExcess, error) {
 	if len(claims) == 0 {
 		return nil, nil
@@ -144,7 +144,7 @@ func (t *tx) LockCeilings(spans ...gatehouse.CeilingSpan) ([]gatehouse.Decimal, 
 	return decimals(used), err
 }
 
-// ListCeilingUse sums by scope. A sum that overflows is an error.
+// ListCeilingUse sums the claims on a ceiling by scope. A sum that overflows is an error.
 func (t *readTx) ListCeilingUse(
 	ceiling, scope string,
 	since time.Time,
@@ -160,7 +160,7 @@ GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope COLLATE "
 	return list, err
 }
 
-// CeilingUses sums each span. A sum that overflows is an error.
+// CeilingUses sums the claims in each span. A sum that overflows is an error.
 func (t *readTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	var used []int64
 	err := t.read(askSums(t.tenant, spansOf(spans), &used))

@@ -29,7 +29,7 @@ func (c *condition) number(sql string, args ...any) string {
 	return b.String()
 }
 
-// write is number for a part of a statement, written to b.
+// write is like number, but writes the result to b.
 func (c *condition) write(b *strings.Builder, sql string, args ...any) {
 	for _, a := range args {
 		before, after, _ := strings.Cut(sql, "?")
@@ -66,7 +66,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		return page, err
 	}
 	if f.ProposedBy != "" || f.Query != "" {
-		t.allowSecondRead() // the filter used the first query
+		t.allowSecondRead() // actionFilter has made the first
 	}
 	scan := &pageScan{
 		condition:  filter,
@@ -170,7 +170,7 @@ func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
 	case "":
 		sql = by("")
 	case gatehouse.StatusPending:
-		// With the sum, the planner uses the index for the order by id and does not sort.
+		// Because of "+ 0", the planner uses the index for the order by id and does not sort.
 		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `)
 	case gatehouse.StatusExpired:
 		sql = `SELECT ctid, id FROM ((` + by(` AND a.status = 'expired'`) + `) UNION ALL (` +

@@ -227,7 +227,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 			actionName{Tenant: t.tenant, ID: q.ActionID}))
 	t.dropOldAnswer(&o.CallerFacts)
 	if a := o.Action; a != nil && a.Status != gatehouse.StatusPending {
-		o.Action = nil // it may have a push
+		o.Action = nil // it may have a push, which was not read
 	} else if a != nil {
 		a.Approval.Votes = votes
 		t.show(a)
@@ -238,7 +238,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 // OpenProposal locks the revised action, if there is one, and reads the rows for the query.
 func (t *tx) OpenProposal(q gatehouse.ProposalQuery) (*gatehouse.OpenedProposal, error) {
 	o := &gatehouse.OpenedProposal{Named: make(map[string]*gatehouse.Principal, len(q.Names))}
-	t.opening = opening{groups: q.Supersedes == ""} // a revision writes what groups do not write
+	t.opening = opening{groups: q.Supersedes == ""} // a revision needs a write that groups do not support
 	h := &t.opening
 	var same byKey
 	if q.Key != "" {

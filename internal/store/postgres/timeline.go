@@ -21,7 +21,7 @@ type serverTimeline struct {
 	server   string // its own address, or else the address it was reached at
 }
 
-// readServerTimeline runs by itself, outside any transaction, because it may fail.
+// readServerTimeline runs outside any transaction, because it may fail.
 // pg_control_checkpoint() would show the new timeline only after a checkpoint.
 const readServerTimeline = `SELECT (SELECT system_identifier FROM pg_control_system()),
 CASE WHEN pg_is_in_recovery() THEN '' ELSE left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) END,
@@ -66,7 +66,8 @@ func (m *timelines) check(at serverTimeline) error {
 }
 
 // guard is for ValidateConnect: on a failure there, the driver tries another host of the address. The
-// check runs before the function next, because the driver may use a server that next rejects.
+// check runs before the function next: if next only reports that it does not prefer the server, the driver
+// may still use the server.
 func (m *timelines) guard(next pgconn.ValidateConnectFunc) pgconn.ValidateConnectFunc {
 	return func(ctx context.Context, c *pgconn.PgConn) error {
 		at, err := m.lookUp(ctx, c)
@@ -117,8 +118,8 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 }
 
 // customTimeline is the key under which a connection stores the timeline that its server had when the connection was
-// made. A promotion changes only the timeline of a standby, and a connection that writes never leads to a former
-// standby: registerSession writes, so the pool takes no connection to a standby. Only a Reader has such connections.
+// made. Only the promotion of a standby changes the timeline of a server. A Store that writes has no connections to
+// standbys, because registerSession writes on each new connection. Only a Reader can have them.
 const customTimeline = "gatehouse.timeline"
 
 func timelineOf(c *pgx.Conn) serverTimeline {

@@ -26,7 +26,7 @@ func reserve(tx gatehouse.Tx, actionID string, claims ...gatehouse.CeilingClaim)
 	return err
 }
 
-// lockDaily locks the ceiling of claim, and returns the sum of its claims.
+// lockDaily locks the ceiling that claims from the function claim count against, and returns their sum.
 func lockDaily(tx gatehouse.Tx, since time.Time) (gatehouse.Decimal, error) {
 	used, err := tx.LockCeilings(gatehouse.CeilingSpan{Ceiling: "daily", Scope: "tenant", Since: since})
 	if err != nil {
@@ -144,9 +144,9 @@ func (s *suite) ceilings() {
 	want("after refusals", "3.000001")
 }
 
-// ceilingRace lets many callers take the last places at once. The first reader
-// waits for the others to read, which they must not be able to do before its
-// claim is committed.
+// ceilingRace lets many callers take the last places at once. The first caller that
+// gets the lock keeps it for a while, to let the others read the sum too. They must
+// not be able to read it before the first caller's claim is committed.
 func (s *suite) ceilingRace() {
 	const callers, limit = 40, 7
 	actions := make([]*gatehouse.Action, callers)

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budgetClaims: the claims of running calls count until they are released, for
-// their tenant and workflow, within the window and in their currency.
+// budgetClaims: BudgetClaimed sums the claims that were made after a time and not released, by tenant, workflow
+// and currency.
 func (s *suite) budgetClaims() {
 	w, other := s.workflow(tenant, "triage", 1), s.workflow(tenant, "other", 1)
 	_, first := s.one(w)

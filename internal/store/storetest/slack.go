@@ -161,7 +161,8 @@ func (s *suite) slackClickRace() {
 	}
 }
 
-// cards have one writer at a time, and become due again when touched meanwhile.
+// cards checks that a card has one writer at a time, and that it is due again if it is touched while it
+// is being written.
 func (s *suite) cards() {
 	put := func(ref string) {
 		s.Helper()
