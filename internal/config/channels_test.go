@@ -43,7 +43,7 @@ secrets: {slack_bot: xoxb-1, teams_workflow: "https://x.example", pagerduty_key:
 	}
 }
 
-// TestChannelMistakes tells each mistake with its key.
+// TestChannelMistakes: the error of each mistake names its key.
 func TestChannelMistakes(t *testing.T) {
 	t.Parallel()
 	const hook = "channels: {h: {kind: webhook, url: \"https://x.example\", secret: s}}\nsecrets: {s: x}\n"

@@ -424,8 +424,7 @@ func tagOf(t *testing.T, f *ast.Field) reflect.StructTag {
 	return reflect.StructTag(tag)
 }
 
-// fieldOf returns a field by its name, in any case; the file's key
-// trusted_proxies is read into another field than the others.
+// fieldOf returns a field by its name, ignoring case. The file's field Proxies is Config's TrustedProxies.
 func fieldOf(s *ast.TypeSpec, name string) *ast.Field {
 	if name == "Proxies" {
 		name = "TrustedProxies"
@@ -440,7 +439,7 @@ func fieldOf(s *ast.TypeSpec, name string) *ast.Field {
 	return &ast.Field{}
 }
 
-// values begins a list of values, which are written as the file has them.
+// values matches the beginning of a list of values, which are written as the file has them.
 var values = regexp.MustCompile(`^[a-z]+( \(the default\))?(,| or) `)
 
 var link = regexp.MustCompile(` ?\(?\[(connector\.)?[A-Za-z.]+\]\)?`)

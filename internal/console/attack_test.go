@@ -238,7 +238,7 @@ func TestHostileTextInTheButton(t *testing.T) {
 	}
 }
 
-// TestNoPolicyMakesAHugePage sends a policy of empty lines, each of which takes many bytes in the
+// TestNoPolicyMakesAHugePage sends a policy of empty comments: each line takes many bytes in the
 // comparison.
 func TestNoPolicyMakesAHugePage(t *testing.T) {
 	t.Parallel()
@@ -251,8 +251,8 @@ func TestNoPolicyMakesAHugePage(t *testing.T) {
 	}
 }
 
-// TestLargeChangesAreNotParsedForALine asks for pages that show many large actions, one per
-// row.
+// TestLargeChangesAreNotParsedForALine: pages that show each action in one line do not parse a large
+// change for it.
 func TestLargeChangesAreNotParsedForALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -44,7 +44,7 @@ func TestAuditFilters(t *testing.T) {
 	w.propose(w.agent("late"), func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
 	w.number()
 	w.advance(-2 * 24 * time.Hour)
-	eve := w.signIn("eve", gatehouse.RoleAuditor) // after that time, her session would be over
+	eve := w.signIn("eve", gatehouse.RoleAuditor) // now, because a session does not last two days
 	w.number()
 	today, later := w.now().UTC().Format(time.DateOnly), w.now().Add(36*time.Hour).UTC().Format("2006-01-02T15:04")
 

@@ -111,6 +111,7 @@ func TestHealthOfTheDispatch(t *testing.T) {
 func TestTrends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.afternoon()
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	w.settled(w.propose(bot, nil), ana, gatehouse.PushFailed, "http_422", "no")
 	w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-2" })

@@ -46,7 +46,7 @@ func TestApproveFromTheInboxAndUndo(t *testing.T) {
 	w.number()
 	w.signIn("eve", gatehouse.RoleAuditor).get("/audit").want(200).has("undid the decision on", "asked again about")
 
-	// The page asks for an undo whose reply was lost.
+	// If the reply to an undo was lost, the page asks whether the undo took effect.
 	standing := ana.get("/actions/" + a.ID + "/standing?want=undone&return=/inbox").want(200)
 	if !strings.Contains(standing.body, got.Superseded) {
 		t.Errorf("standing: %s", standing.body)
@@ -103,7 +103,7 @@ func TestWhoCanceled(t *testing.T) {
 	ana.get("/actions/" + a.ID).want(200).has(`<span class="what">canceled</span> <span>by <b>bot</b></span>`)
 }
 
-// TestUndoAll: a bulk decision is taken back as a whole, except what was sent meanwhile.
+// TestUndoAll: a bulk decision is taken back, except for items that were sent or finally rejected meanwhile.
 func TestUndoAll(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -248,7 +248,7 @@ func TestLadder(t *testing.T) {
 	}
 }
 
-// TestAVoterCanStillReject: while more approvals are needed, somebody who has approved is offered to reject instead.
+// TestAVoterCanStillReject: while more approvals are needed, a person who has approved can still reject.
 func TestAVoterCanStillReject(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestDelegationsPage: a person creates a delegation and ends it. The delegate's page of the
-// question names the person they stand for, and they can decide it.
+// TestDelegationsPage: a person creates a delegation, and the delegate ends it. In between, the action's page
+// tells the delegate for whom they answer, and the delegate decides.
 func TestDelegationsPage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -99,27 +99,27 @@ func TestSheetsUseTokens(t *testing.T) {
 			_, head, _ = strings.Cut(head, "\n}\n") // skip the font face
 			text = head + after
 		}
-		for i, line := range strings.Split(text, "\n") {
+		for _, line := range strings.Split(text, "\n") {
 			if m := colour.FindString(line); m != "" {
 				t.Errorf("%s: a colour that is not a token: %s", name, line)
 			}
 			for _, m := range size.FindAllStringSubmatch(line, -1) {
 				if !strings.HasPrefix(m[1], "var(--t-") && m[1] != "inherit" && m[1] != "100%" && !strings.HasSuffix(m[1], "em") {
-					t.Errorf("%s, line %d: font-size: %s", name, i, m[1])
+					t.Errorf("%s: a font-size that is not a token: %s", name, line)
 				}
 				if strings.HasSuffix(m[1], "rem") {
-					t.Errorf("%s, line %d: font-size: %s is not a token", name, i, m[1])
+					t.Errorf("%s: a font-size in rem: %s", name, line)
 				}
 			}
 			for _, m := range weight.FindAllStringSubmatch(line, -1) {
 				if !strings.HasPrefix(m[1], "var(--w-") {
-					t.Errorf("%s, line %d: font-weight: %s", name, i, m[1])
+					t.Errorf("%s: a font-weight that is not a token: %s", name, line)
 				}
 			}
 			for _, m := range shadow.FindAllStringSubmatch(line, -1) {
 				if !strings.HasPrefix(m[1], "var(--e") && !strings.HasPrefix(m[1], "inset ") && m[1] != "none" &&
 					!strings.Contains(m[1], "0 0 0 1px var(") {
-					t.Errorf("%s, line %d: box-shadow: %s", name, i, m[1])
+					t.Errorf("%s: a box-shadow that is not a token: %s", name, line)
 				}
 			}
 		}

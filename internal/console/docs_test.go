@@ -42,7 +42,7 @@ func TestDocs(t *testing.T) {
 			if u.Host != "" || !strings.HasPrefix(u.Path, "/docs/") {
 				continue
 			}
-			if u.Fragment != "" && !strings.Contains(read(u.Path), `id="`+u.Fragment+`"`) {
+			if body := read(u.Path); u.Fragment != "" && !strings.Contains(body, `id="`+u.Fragment+`"`) {
 				t.Errorf("%s: no heading for %s", from, m[1])
 			}
 		}

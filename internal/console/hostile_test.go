@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// hostileTexts is the corpus shared with internal/card and the browser tests.
+// hostileTexts is the corpus shared with internal/card and the browser tests, and some markup.
 func hostileTexts(t *testing.T) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../card/testdata/hostile.json")
@@ -36,8 +36,8 @@ func hostileTexts(t *testing.T) []string {
 	return texts
 }
 
-// TestHostileTextStaysText puts each text of the corpus into everything that an agent writes and
-// reads every page that shows it: there must be no markup from the text and no invisible character.
+// TestHostileTextStaysText puts each text of the corpus into proposals and reads the pages that show
+// them: there must be no markup from the text and no invisible character.
 func TestHostileTextStaysText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -77,7 +77,7 @@ func TestHostileTextStaysText(t *testing.T) {
 		ana.get("/actions/" + a.ID + "/edit").want(200).plain()
 	}
 
-	// The lists contain all texts together.
+	// These pages show many texts together.
 	if len(ids) < 20 {
 		t.Fatalf("only %d actions were accepted", len(ids))
 	}

@@ -84,8 +84,8 @@ func TestARowShowsItsAmount(t *testing.T) {
 	}
 }
 
-// TestEveryFigureLeadsToItsRows includes the figure of all proposals, in whatever state. A zero has
-// no rows.
+// TestEveryFigureLeadsToItsRows: each figure links to the rows that it counts, also the figure of all
+// proposals in any state. A zero has no link.
 func TestEveryFigureLeadsToItsRows(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

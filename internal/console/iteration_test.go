@@ -9,7 +9,7 @@ import (
 )
 
 // TestIterationShowsDifferences: the page of a question that is asked again shows the reviewer's
-// words and the differences only. A context that names another agent's action adds nothing.
+// words and the differences only. A context that an agent forges adds nothing.
 func TestIterationShowsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -74,8 +74,8 @@ func TestBottomBar(t *testing.T) {
 	w.stranger().get("/signin").want(http.StatusOK).lacks(testid("bottom-bar"))
 }
 
-// TestEmptyListsOfferASample: empty lists fill themselves, and offer a command. Only a development
-// server names its own people in it.
+// TestEmptyListsOfferASample: empty lists fill themselves, and offer a command. Only on a development
+// server does the command name people of that server.
 func TestEmptyListsOfferASample(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestMessages: operators see the messages with their recipients and can resend failed ones;
-// hostile errors are shown as text. Approvers cannot open the page.
+// TestMessages: operators see the messages and can resend failed ones; hostile errors are shown as
+// text. Approvers cannot open the page.
 func TestMessages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestPolicyTables: a policy is shown as tables. The rows of what the text sets link to its lines.
+// TestPolicyTables: a policy is shown as tables. Rows that come from its text link to its lines.
 func TestPolicyTables(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -16,8 +16,8 @@ func mails() gate.ChannelInfo {
 	}
 }
 
-// TestMessagePreferences: a person chooses by channel, without a script. Questions stay on the only
-// channel that reaches the person.
+// TestMessagePreferences: a person chooses the messages of each channel, without a script. Questions
+// cannot be muted on the only channel that reaches the person.
 func TestMessagePreferences(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, mails(), phones())
@@ -50,10 +50,11 @@ func TestUnsubscribePage(t *testing.T) {
 	token, err := w.gate.UnsubscribeToken(t.Context(), c.Principal, "mail")
 	must(t, err)
 	address := w.server.URL + "/unsubscribe?t=" + url.QueryEscape(token)
+	transport := w.stranger().client.Transport
 	call := func(method, address string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, address, nil)
 		must(t, err)
-		res, err := http.DefaultTransport.RoundTrip(r) // no cookies and no redirects
+		res, err := transport.RoundTrip(r) // no cookies and no redirects
 		must(t, err)
 		_ = res.Body.Close()
 		return res.StatusCode
@@ -65,7 +66,7 @@ func TestUnsubscribePage(t *testing.T) {
 		}
 		return len(list[0].Muted)
 	}
-	for range 100 {
+	for range 5 {
 		if a, b := call(http.MethodGet, address), call(http.MethodHead, address); a != 200 || b != 200 {
 			t.Fatalf("GET %d, HEAD %d", a, b)
 		}

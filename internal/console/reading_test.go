@@ -67,8 +67,8 @@ func TestAuditNamesTheActor(t *testing.T) {
 	aud.get("/audit").want(200).has(`>aud</b>`, `>clerk</b>`, `<b title="`+cleo.ID+`">cleo</b>`)
 }
 
-// TestManyWaitsAreCounted: a for_each with a thousand waiting items neither fills the page nor makes
-// the list read a thousand actions.
+// TestManyWaitsAreCounted: of many waiting items of a for_each, a run's page names five, the list of
+// runs two; both count the others.
 func TestManyWaitsAreCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -87,6 +87,7 @@ func TestRebasedStateStaysText(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	shown := 0
 	for i, text := range hostileTexts(t) {
 		if strings.ContainsRune(text, 0) || len(text) > 2000 {
 			continue
@@ -99,6 +100,7 @@ func TestRebasedStateStaysText(t *testing.T) {
 		if err != nil {
 			continue // a refused text is shown to nobody
 		}
+		shown++
 		page := ana.get("/actions/" + next.ID).want(200)
 		section := between(page.body, testid("state-moved"), "</section>")
 		if section == "" {
@@ -110,5 +112,8 @@ func TestRebasedStateStaysText(t *testing.T) {
 				t.Errorf("text %d: %q is in the page: %s", i, raw, section)
 			}
 		}
+	}
+	if shown < 10 {
+		t.Errorf("only %d texts were shown", shown)
 	}
 }

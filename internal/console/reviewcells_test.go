@@ -42,7 +42,8 @@ type mailedLinks struct {
 }
 
 // TestReviewCells uses links in every combination of key, first or second use, review, caller,
-// surface and answer: one combination decides, once, and all others change no action.
+// surface and answer. Only a recipient's first use of their own link decides, if its key is not revoked;
+// all others change no action.
 func TestReviewCells(t *testing.T) {
 	t.Parallel()
 	w := newLinked(t)

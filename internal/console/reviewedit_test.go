@@ -104,7 +104,7 @@ func TestReviewEditApproves(t *testing.T) {
 		next.ProposedChange != `{"price":"11.00"}` {
 		t.Errorf("%+v", next)
 	}
-	// At L4, the person retypes the value and proves their identity, on the action's page.
+	// At L4, the editor cannot approve in the same step: somebody else has to approve the edit.
 	high := w.propose(bot, func(p *gatehouse.Proposal) { p.RiskLevel = 4 })
 	ana.get("/actions/" + high.ID + "/edit").want(200).has(testid("edit-save")).lacks(testid("edit-approve"))
 	ana.post("/actions/"+high.ID+"/edit/review", "do", "check", "digest", string(high.Digest), "field-0", "11.00").

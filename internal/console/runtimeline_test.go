@@ -75,8 +75,8 @@ func TestTimelineDrawsWaitsShort(t *testing.T) {
 	}
 }
 
-// TestTimelineIsLogarithmic: from fifty times the shortest bar on, a wait makes the axis logarithmic, so
-// that both can be seen. Nothing is cut out then, and the lengths stand in the bars that have room.
+// TestTimelineIsLogarithmic: a wait of more than fifty times the shortest bar makes the axis logarithmic, so
+// that both can be seen. Nothing is cut out then, and a bar with room for it shows its length.
 func TestTimelineIsLogarithmic(t *testing.T) {
 	t.Parallel()
 	const days = 50 * time.Hour

@@ -81,8 +81,8 @@ func (w *world) id(name string) string {
 	return p.ID
 }
 
-// TestSettingsRoutes requests the administrators' pages and forms of the settings in every other role: all
-// are refused.
+// TestSettingsRoutes requests the pages and forms about principals, tenants and sign-in in every role except
+// administrator: all are refused.
 func TestSettingsRoutes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

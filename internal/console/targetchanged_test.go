@@ -29,7 +29,7 @@ func TestReportedChangeShows(t *testing.T) {
 }
 
 // TestApprovalStepsShowTheirEntity: the card of an approval step names the entity whose state was read for
-// the question, shows how that state differs now, and cannot be approved after a report of a change.
+// the question, and shows how that state differs now. After a report of a change, the step cannot be approved.
 func TestApprovalStepsShowTheirEntity(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -123,8 +123,8 @@ func TestRowsHaveHeaders(t *testing.T) {
 	}
 }
 
-// TestAlikeRowsAreMarked: the mark needs the same change by the same agent to records of one kind,
-// and only where bulk decisions are possible.
+// TestAlikeRowsAreMarked: rows are marked if one agent changes the same fields of records of one kind,
+// and bulk decisions are possible.
 func TestAlikeRowsAreMarked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -148,7 +148,7 @@ func TestAlikeRowsAreMarked(t *testing.T) {
 	}
 }
 
-// TestTheRecordOfAnAgent: the record has its denominators, and does not count the action itself.
+// TestTheRecordOfAnAgent: the record gives each count with its total, and does not count the action itself.
 func TestTheRecordOfAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -67,6 +67,11 @@ func (w *world) afterHold() {
 	}
 }
 
+// afternoon advances the clock to the next 15:00 UTC, so that no day ends during the test.
+func (w *world) afternoon() {
+	w.advance((39*time.Hour - w.now().Sub(w.now().Truncate(24*time.Hour))) % (24 * time.Hour))
+}
+
 func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.ahead += d }
 
 // targets replaces the configured connectors.

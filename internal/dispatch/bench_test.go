@@ -57,7 +57,7 @@ type bench struct {
 	n         int
 }
 
-// testConfig has short backoffs; the clock is the store's.
+// testConfig has the default retries, backoffs and lease, and four workers.
 func testConfig() Config {
 	return Config{Retries: 3,
 		Backoff: []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute}, Lease: time.Minute,

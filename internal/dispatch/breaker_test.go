@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// outage is a target that answers with a failure, 503 by default, until it
-// recovers.
+// outage is a target that answers with failure until failure is nil, and counts the
+// calls.
 type outage struct {
 	*ledger
 	mu      sync.Mutex
@@ -141,7 +141,7 @@ func TestAnHourOfOutage(t *testing.T) {
 	}
 }
 
-// TestWhatOpensABreaker: refused changes and rate limits do not open it;
+// TestWhatOpensABreaker: refused changes and rate limits do not open a breaker;
 // time-outs and rejected credentials do; a success between failures resets the
 // count.
 func TestWhatOpensABreaker(t *testing.T) {

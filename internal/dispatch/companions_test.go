@@ -43,7 +43,7 @@ func TestPushesOfAClaimAreCompanions(t *testing.T) {
 	}
 }
 
-// TestOutcomesUnderWay: workers call while at most as many outcomes as there are workers are on their way.
+// TestOutcomesUnderWay: workers go on calling while outcomes are being stored, at most one outcome per worker.
 func TestOutcomesUnderWay(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newLedger(connector.ClassA))

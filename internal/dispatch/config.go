@@ -213,6 +213,8 @@ type Dispatcher struct {
 	// asideUntil is set when a push is put back because this process cannot load the connectors of the store. Until
 	// then, Run does not wake at due times, so that a process with the stored version claims the push first.
 	asideUntil atomic.Pointer[time.Time]
+	// outdatedWait is how long such a push waits; tests shorten it.
+	outdatedWait time.Duration
 	// asideRescues holds the pushes that could not be rescued.
 	asideRescues aside.Set[string]
 	fair         *fair
@@ -253,7 +255,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		store: d.Store, targets: d.Targets, authority: d.Authority, owner: d.Owner, wake: d.Wake,
 		committed: d.Committed, log: d.Log.With("worker", d.Owner), metrics: d.Metrics, trace: d.Trace, random: d.Random,
 		failpoint: d.Failpoint, now: time.Now, config: c, slots: make(lease.Slots, c.Workers),
-		recording: make(lease.Slots, c.Workers), nudge: make(chan struct{}, 1),
+		recording: make(lease.Slots, c.Workers), nudge: make(chan struct{}, 1), outdatedWait: outdatedWait,
 	}
 	d.Targets.callLimits.onSlotFree(dispatcher.hint)
 	dispatcher.fair = newFair(&dispatcher.config)

@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// die ends the worker's goroutine on the spot, as a crash would: only deferred
+// die ends the worker's goroutine on the spot. Unlike after a crash, deferred
 // functions still run.
 func die() { runtime.Goexit() }
 
@@ -179,8 +179,8 @@ func TestGenerationFences(t *testing.T) {
 	}
 }
 
-// TestClassCIsNotCalledAgain: whatever put the push back into the queue, class
-// C is not called again after an attempt with an unproven effect.
+// TestClassCIsNotCalledAgain: if the operation becomes class C after an ambiguous
+// attempt, the queued push is not called again.
 func TestClassCIsNotCalledAgain(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassA, requestLost)
@@ -254,8 +254,8 @@ func TestStoppedBeforeItsCall(t *testing.T) {
 	}
 }
 
-// TestShortLeaseIsNotBegun: the read of the target took so long that too little of the lease is
-// left for a call. That is no attempt.
+// TestShortLeaseIsNotBegun: if too little of the lease is left for a call, the push is put back without an
+// attempt.
 func TestShortLeaseIsNotBegun(t *testing.T) {
 	t.Parallel()
 	l := newLedger(connector.ClassC)

@@ -108,8 +108,8 @@ func TestShareBounds(t *testing.T) {
 	}
 }
 
-// TestShareQuiet: after any history, a tenant that had nothing due gets its
-// push into the next claim, unless as many other such tenants come with it.
+// TestShareQuiet: after any history, the single push of a tenant that had nothing
+// due goes with the next claim that has a place for each tenant.
 func TestShareQuiet(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -139,8 +139,8 @@ func TestShareQuiet(t *testing.T) {
 	})
 }
 
-// TestShareWalk: with more tenants than one claim looks at, the looks go
-// around.
+// TestShareWalk: with more tenants than one claim looks at, the next claim looks
+// at those behind, and after the last tenant at the first ones again.
 func TestShareWalk(t *testing.T) {
 	t.Parallel()
 	f := newFair(&Config{})

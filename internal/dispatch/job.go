@@ -81,11 +81,11 @@ func (j *job) process(ctx context.Context) {
 	case errors.Is(err, errLost):
 		j.log.WarnContext(ctx, "lease lost; nothing was changed")
 	case err != nil:
-		// When the lease ends, a rescue brings the push back.
+		// When the lease ends, a rescue queues the push again, or ends it as unknown.
 		j.log.ErrorContext(ctx, "push could not be processed", "error", err)
 	default:
 		if outcome == outcomeReleased && j.outdatedReason != nil {
-			until := j.now().Add(2 * outdatedWait)
+			until := j.now().Add(2 * j.outdatedWait)
 			j.asideUntil.Store(&until)
 		}
 		if outcome == outcomeRetry || outcome == outcomeReleased {
@@ -154,7 +154,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 		r = j.admit(j.push, j.action)
 	}
 	if r != nil && r.connector && j.outdatedReason != nil {
-		return end(j.putBack(ctx, outdatedWait, codeOutdated, j.outdatedReason.Error()))
+		return end(j.putBack(ctx, j.outdatedWait, codeOutdated, j.outdatedReason.Error()))
 	}
 	if r != nil {
 		return end(j.quarantine(ctx, *r))

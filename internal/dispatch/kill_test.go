@@ -6,11 +6,11 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite/sqlitetest/migratedfile"
 )
 
 // The environment of a child process that kills itself at a point.
@@ -31,6 +32,16 @@ const (
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childStore); path != "" {
 		child(path, Point(os.Getenv(childPoint)), connector.Class(os.Getenv(childClass)))
+	}
+	flag.Parse()
+	checks := "25" // of rapid, unless the command line says more
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "rapid.checks" {
+			checks = f.Value.String()
+		}
+	})
+	if err := flag.Set("rapid.checks", checks); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -141,7 +152,7 @@ func TestKillAtEveryPoint(t *testing.T) {
 		for _, class := range []connector.Class{connector.ClassA, connector.ClassB, connector.ClassC} {
 			t.Run(string(point)+"/"+string(class), func(t *testing.T) {
 				t.Parallel()
-				path := filepath.Join(t.TempDir(), "gate.db")
+				path := migratedfile.New(t)
 				target := fileLedger{path + ".ledger", class}
 				b, a := orphan(t, path, target)
 				dieAt(t, path, point, class)
@@ -189,7 +200,7 @@ func TestKillInRescue(t *testing.T) {
 		} {
 			t.Run(string(point)+"/"+string(class), func(t *testing.T) {
 				t.Parallel()
-				path := filepath.Join(t.TempDir(), "gate.db")
+				path := migratedfile.New(t)
 				b, a := orphan(t, path, fileLedger{path + ".ledger", class})
 				dieAt(t, path, PointSent, class)
 				dieAt(t, path, point, class)

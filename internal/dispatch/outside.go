@@ -36,7 +36,7 @@ func (d Outside) Lease(
 		j := d.outsideJob(p, owner, claimed, lease)
 		call, outcome, err := j.prepare(ctx)
 		if err != nil {
-			// When the lease ends, a rescue brings the push back.
+			// When the lease ends, a rescue queues the push again, or ends it as unknown.
 			j.log.ErrorContext(ctx, "a leased push was not returned to its worker", "error", err)
 			continue
 		}
@@ -62,7 +62,7 @@ func (d *Dispatcher) outsideJob(p *gatehouse.Push, owner string, claimed time.Ti
 		store: d.store, targets: d.targets, authority: d.authority, owner: owner, committed: d.committed, log: d.log,
 		metrics: d.metrics,
 		trace:   d.trace, random: d.random, failpoint: d.failpoint, now: d.now, config: d.config, slots: d.slots,
-		nudge: d.nudge, fair: d.fair,
+		nudge: d.nudge, fair: d.fair, outdatedWait: d.outdatedWait,
 	}
 	own.config.Lease = lease
 	return own.newJob(p, claimed, 0)

@@ -138,11 +138,11 @@ func TestRunStandsAside(t *testing.T) {
 	a := b.approve()
 	config := testConfig()
 	config.Poll = time.Hour
-	stop := run(t, b.dispatcher(config))
-	for b.state(a).push.PutBack == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	time.Sleep(outdatedWait * 3 / 2)
+	d := b.dispatcher(config)
+	d.outdatedWait = 200 * time.Millisecond
+	stop := run(t, d)
+	waitFor(t, func() bool { return b.state(a).push.PutBack > 0 })
+	time.Sleep(d.outdatedWait * 3 / 2)
 	stop()
 	if n := b.state(a).push.PutBack; n != 1 {
 		t.Errorf("the push was put back %d times", n)

@@ -90,7 +90,7 @@ func (j *job) lastChecks(s *step) (outcome string) {
 		return ""
 	} else if r != nil && r.connector && j.outdatedReason != nil {
 		p.PutBack++
-		s.retry(now.Add(outdatedWait), codeOutdated, clip(j.outdatedReason.Error()))
+		s.retry(now.Add(j.outdatedWait), codeOutdated, clip(j.outdatedReason.Error()))
 		return outcomeReleased
 	} else if r != nil {
 		return j.stop(s, *r)

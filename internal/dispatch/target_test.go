@@ -47,7 +47,7 @@ type ledger struct {
 	// fenced holds the highest attempt that a read-back declared absent: the
 	// target refuses a later arrival of it, as Absent promises.
 	fenced map[string]int
-	// drifted holds the keys that somebody else has changed.
+	// drifted holds the entities that somebody else has changed.
 	drifted map[string]bool
 	faults  []fault
 	// down makes read-only calls (check, read-back) fail.

@@ -180,14 +180,14 @@ func (silent) ReadBack(ctx context.Context, _ connector.Call) (connector.Finding
 	return connector.Inconclusive, connector.Result{}, ctx.Err()
 }
 
-// TestSilentTarget: a target does not answer read-only calls, and the lease is
-// shorter than the timeout for them. A failed check costs an attempt. A failed
+// TestSilentTarget: a target does not answer read-only calls, and the lease leaves
+// less time for them than their timeout. A failed check costs an attempt. A failed
 // read-back costs none: the call is made. Neither puts the push back without an
 // attempt.
 func TestSilentTarget(t *testing.T) {
 	t.Parallel()
 	config := testConfig()
-	config.Lease = 12 * time.Second // a quarter of it is reserved for the work after the check
+	config.Lease = 12 * time.Second // a third of it is for reads of the target
 	t.Run("check", func(t *testing.T) {
 		t.Parallel()
 		l := newLedger(connector.ClassA)

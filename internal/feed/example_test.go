@@ -144,7 +144,8 @@ func TestDocumentedTypes(t *testing.T) {
 	t.Parallel()
 	written := regexp.MustCompile(
 		`"((?:hitl|push|action|workflow|policy|principal|group|delegation|key|edit_token|session|` +
-			`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin)\.[a-z_]+)"`)
+			`step_up|setup_link|identity|passkey|review|link|channel|archive|tenant|admin|connectors|preference|grant|` +
+			`mandate|secret|device|webpush)\.[a-z_]+)"`)
 	events := document(t, "events.md")
 	seen := map[string]bool{}
 	for _, pattern := range []string{"../gate/*.go", "../runs/*.go", "../dispatch/*.go", "../notify/channelstate.go"} {

@@ -43,7 +43,7 @@ func TestRestarts(t *testing.T) {
 			select {
 			case <-stop:
 				return
-			default:
+			case <-time.After(20 * time.Millisecond):
 				w.write(tenants[i%2], 11)
 			}
 		}

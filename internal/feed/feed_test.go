@@ -71,8 +71,8 @@ func TestStreamSettings(t *testing.T) {
 	}
 }
 
-// TestStreamOfAnotherKind does not touch a stream that belongs to something
-// else.
+// TestStreamOfAnotherKind: while a stream of that name belongs to something else,
+// the events wait in the log; once it is deleted, they are published.
 func TestStreamOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -84,6 +84,11 @@ func TestStreamOfAnotherKind(t *testing.T) {
 	w.write(tenants[0], 3)
 	f, stop := w.start(server.URL())
 	eventually(t, func() bool { return f.Behind() == 3 }, func() string { return "the waiting events are not counted" })
+	stream, err := js.Stream(t.Context(), streamName)
+	must(t, err)
+	if i := stream.CachedInfo(); i.State.Msgs != 0 || len(i.Config.Subjects) != 1 || i.Config.Subjects[0] != "orders.>" {
+		t.Errorf("the stream of another kind has %d events and the subjects %v", i.State.Msgs, i.Config.Subjects)
+	}
 	must(t, js.DeleteStream(t.Context(), streamName))
 	w.exact(js)
 	stop()
@@ -110,8 +115,8 @@ func TestOwnStreamIsKept(t *testing.T) {
 	}
 }
 
-// TestFreshStreamStartsAtMaxAge starts with the entries that are not
-// older than the stream's max_age.
+// TestFreshStreamStartsAtMaxAge: a new stream gets only the entries that are not
+// older than its max_age.
 func TestFreshStreamStartsAtMaxAge(t *testing.T) {
 	t.Parallel()
 	w, server := newWorld(t), natstest.Start(t)
@@ -262,8 +267,8 @@ func (h records) WithAttrs([]slog.Attr) slog.Handler            { return h }
 func (h records) WithGroup(string) slog.Handler                 { return h }
 func (h records) Handle(_ context.Context, r slog.Record) error { h <- r; return nil }
 
-// TestConnectLogsTheReason: an unreachable server and a wrong password are fixed in
-// different places, so each reason is logged once.
+// TestConnectLogsTheReason: while the server cannot be reached, the reason is logged
+// once.
 func TestConnectLogsTheReason(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]func(*natstest.Server) string{

@@ -167,24 +167,28 @@ func stored(t testing.TB, js jetstream.JetStream) map[string][]event {
 	if err != nil {
 		return all
 	}
-	state := stream.CachedInfo().State
-	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
-		m, err := stream.GetMsg(t.Context(), seq)
-		if err != nil {
-			continue
-		}
-		e := event{subject: m.Subject, header: m.Header}
-		if err := json.Unmarshal(m.Data, &e); err != nil {
-			t.Fatalf("%v: %s", err, m.Data)
+	n := stream.CachedInfo().State.Msgs
+	if n == 0 {
+		return all
+	}
+	consumer, err := stream.OrderedConsumer(t.Context(), jetstream.OrderedConsumerConfig{})
+	must(t, err)
+	batch, err := consumer.FetchNoWait(int(n))
+	must(t, err)
+	for m := range batch.Messages() {
+		e := event{subject: m.Subject(), header: m.Headers()}
+		if err := json.Unmarshal(m.Data(), &e); err != nil {
+			t.Fatalf("%v: %s", err, m.Data())
 		}
 		if err := json.Unmarshal(e.Raw, &e.Data); err != nil {
 			t.Fatalf("%v: %s", err, e.Raw)
 		}
-		if !bytes.Contains(m.Data, []byte(e.Data.Body)) {
-			t.Fatalf("the leaf is not there byte for byte: %s", m.Data)
+		if !bytes.Contains(m.Data(), []byte(e.Data.Body)) {
+			t.Fatalf("the leaf is not there byte for byte: %s", m.Data())
 		}
 		all[e.Tenant] = append(all[e.Tenant], e)
 	}
+	must(t, batch.Error())
 	return all
 }
 

@@ -166,8 +166,8 @@ func (w *world) refused(a *gatehouse.Action, want string) {
 	}
 }
 
-// TestManyMayAnswer: people who may answer are found among many who may not, and too few among many
-// are counted, too.
+// TestManyMayAnswer: a second human who may answer is found behind many principals of the first. If
+// the second is disabled, too few may answer.
 func TestManyMayAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\n")
@@ -266,6 +266,9 @@ func TestAgentsReadNoNamesOfAnswerers(t *testing.T) {
 	}
 	said, err := w.gate.ExplainPolicy(bot, proposal(func(p *gatehouse.Proposal) { p.RiskLevel = gatehouse.L5 }))
 	must(t, err)
+	if a.Status != gatehouse.StatusDenied || len(a.Policy.Reasons) == 0 || len(said.Reasons) == 0 {
+		t.Errorf("it is %s with the reasons %q, explained with %q", a.Status, a.Policy.Reasons, said.Reasons)
+	}
 	for _, reason := range append(a.Policy.Reasons, said.Reasons...) {
 		if strings.Contains(reason, "secret") || strings.Contains(reason, "admin") || strings.Contains(reason, "prn_") {
 			t.Errorf("the agent reads %q", reason)

@@ -35,7 +35,7 @@ func (w *world) archiver(retention time.Duration) *gate.Archiver {
 func (w *world) pass(a *gate.Archiver) (n int) {
 	w.t.Helper()
 	for {
-		one, more, err := a.Step(w.t.Context())
+		one, more, err := a.Batch(w.t.Context())
 		if err != nil {
 			w.t.Error(err)
 		}

@@ -18,11 +18,11 @@ import (
 
 const taskToken = "AQCEAAAAKgAAAAMAAAAAAAAAAbearer+right/of=="
 
-// callbackWorld is a world whose store is a file in the folder.
-func callbackWorld(t *testing.T, dir string, options ...func(*gate.Config)) *gatetest.World {
+// callbackWorld is a world whose store is a migrated file.
+func callbackWorld(t *testing.T, file string, options ...func(*gate.Config)) *gatetest.World {
 	t.Helper()
 	clock := gatetest.NewClock()
-	store := migratedfile.Open(t, filepath.Join(dir, "gate.db"), clock.Now)
+	store := migratedfile.Open(t, file, clock.Now)
 	w := gatetest.New(t, store, clock, options...)
 	creds, err := w.Gate.Bootstrap(t.Context())
 	must(t, err)
@@ -83,7 +83,7 @@ func TestCallbacksAreOff(t *testing.T) {
 		"callbacks.tenants":        {token, on("acme")},
 		"links.master_key":         {token, on("default")},
 	} {
-		w := callbackWorld(t, t.TempDir(), tt.option)
+		w := callbackWorld(t, migratedfile.New(t), tt.option)
 		_, _, err := w.Gate.Propose(w.As("bot"), proposalWith(tt.callback))
 		var e *gatehouse.Error
 		if !errors.As(err, &e) || e.Code != gatehouse.CodeUnsupported || !strings.Contains(e.Detail, key) ||
@@ -98,11 +98,11 @@ func TestCallbacksAreOff(t *testing.T) {
 }
 
 // TestTaskTokenIsSealed: the token is neither in the answer nor in any file of the store; it opens
-// for its own action only; and a repeated proposal is compared by its hash.
+// for its own action only; and a repeated proposal is compared by the hash of the token.
 func TestTaskTokenIsSealed(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	w := callbackWorld(t, dir, withTasks(t))
+	file := migratedfile.New(t)
+	w := callbackWorld(t, file, withTasks(t))
 	callback := gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: taskToken}
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(&callback))
 	must(t, err)
@@ -127,7 +127,7 @@ func TestTaskTokenIsSealed(t *testing.T) {
 	if token, err := w.Gate.TaskToken(&moved); !errors.Is(err, ring.ErrSealed) {
 		t.Errorf("it opens for another action: %q, %v", token, err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	files, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*"))
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
@@ -154,7 +154,7 @@ func TestTaskTokenIsSealed(t *testing.T) {
 // revision.
 func TestEditKeepsTheCallback(t *testing.T) {
 	t.Parallel()
-	w := callbackWorld(t, t.TempDir(), withTasks(t))
+	w := callbackWorld(t, migratedfile.New(t), withTasks(t))
 	callback := gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: taskToken}
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(&callback))
 	must(t, err)
@@ -173,7 +173,7 @@ func TestEditKeepsTheCallback(t *testing.T) {
 // one as it is.
 func TestWithdrawGone(t *testing.T) {
 	t.Parallel()
-	w := callbackWorld(t, t.TempDir())
+	w := callbackWorld(t, migratedfile.New(t))
 	a, _, err := w.Gate.Propose(w.As("bot"), proposalWith(nil))
 	must(t, err)
 	for range 2 {

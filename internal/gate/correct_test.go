@@ -174,16 +174,17 @@ func TestGroupDeadLetters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "version: 1\nrisk: {price_change: 2}\nrules:\n  - {id: all, when: 'true', then: allow}\n")
 	bot, oz := w.agent(), w.principal("oz", gatehouse.KindPerson, gatehouse.RoleOperator)
-	add := func(n int, to gatehouse.PushStatus, code, says string) {
-		for i := range n {
-			a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code + says + strconv.Itoa(i) })
-			w.clock.Advance(time.Second)
-			w.dead(a, to, code, strings.ReplaceAll(says, "#", "SKU-"+strconv.Itoa(i)))
-		}
+	add := func(to gatehouse.PushStatus, code, says string) {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = code + says })
+		w.clock.Advance(time.Second)
+		w.dead(a, to, code, says)
 	}
-	add(3, gatehouse.PushFailed, "http_422", "# is locked")
-	add(2, gatehouse.PushFailed, "http_422", "# is sold")
-	add(1, gatehouse.PushUnknown, "http_500", "# is locked")
+	add(gatehouse.PushUnknown, "http_500", "SKU-0 is locked")
+	add(gatehouse.PushFailed, "http_422", "SKU-0 is sold")
+	add(gatehouse.PushFailed, "http_422", "SKU-0 is locked")
+	add(gatehouse.PushFailed, "http_422", "SKU-1 is locked")
+	add(gatehouse.PushFailed, "http_422", "SKU-1 is sold")
+	add(gatehouse.PushFailed, "http_422", "SKU-2 is locked")
 	groups, err := w.gate.GroupDeadLetters(oz, gatehouse.DeadLetterFilter{})
 	must(t, err)
 	var got []string
@@ -203,13 +204,13 @@ func TestGroupDeadLetters(t *testing.T) {
 		t.Errorf("the unknown groups are %+v, %v", unknown, err)
 	}
 
-	// A page of a group is full although other rows are between, and its cursor continues.
+	// The pages of a group skip the other rows, and their cursors lead to the whole group.
 	locked := gatehouse.DeadLetterFilter{Group: groups.Items[0].Key, Limit: 2}
 	var ids []string
 	for pages := 0; ; pages++ {
 		page, err := w.gate.ListDeadLetters(oz, locked)
-		if err != nil || pages > 3 {
-			t.Fatal(pages, err)
+		if err != nil || pages == 0 && len(page.Items) != 2 || pages > 3 {
+			t.Fatal(pages, len(page.Items), err)
 		}
 		for _, d := range page.Items {
 			ids = append(ids, d.ID)
@@ -237,7 +238,7 @@ func TestGroupDeadLetters(t *testing.T) {
 	if err != nil || done.Done != 3 || done.Skipped != 0 {
 		t.Fatalf("discarded %+v, %v", done, err)
 	}
-	// A client that follows cursors ends where the rest is settled meanwhile.
+	// If the rest has been settled meanwhile, the next page is empty and has no cursor.
 	locked.Cursor = first.NextCursor
 	if page, err := w.gate.ListDeadLetters(oz, locked); err != nil || len(page.Items) > 0 || page.NextCursor != "" {
 		t.Errorf("%d dead letters, and the cursor %q, %v", len(page.Items), page.NextCursor, err)

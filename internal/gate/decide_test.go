@@ -125,8 +125,7 @@ func TestVotersAreRevalidated(t *testing.T) {
 	}
 }
 
-// A person who became the agent's sponsor after voting has voted on their own
-// agent.
+// The vote of a person who becomes the agent's sponsor afterwards does not count.
 func TestSponsorSetAfterTheVoteDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

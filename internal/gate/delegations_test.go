@@ -136,8 +136,8 @@ func TestDelegatedRightCountsOnce(t *testing.T) {
 	}
 }
 
-// TestExcludedPeopleAreNotDelegates: neither the proposer nor the person proposed for
-// can be a delegate, and nobody answers on behalf of an excluded person.
+// TestExcludedPeopleAreNotDelegates: a person on whose behalf a change is proposed cannot vote as a
+// delegate, and no delegate can vote for that person.
 func TestExcludedPeopleAreNotDelegates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, financeDecides)

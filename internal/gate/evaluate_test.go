@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestEvaluate: a registered evaluator's result is stored as its own, once for each revision, and
+// TestEvaluate: an evaluator's result is stored under the evaluator's name, once for an action, and
 // decides nothing.
 func TestEvaluate(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 		t.Errorf("of one action: %v", got)
 	}
 
-	// Without After: no earlier events, only those that arrive during the wait.
+	// A read without After returns no earlier events. A read that waits returns the next one.
 	page, err := w.gate.ReadEvents(ana, gatehouse.EventFilter{})
 	if err != nil || len(page.Events) != 0 || page.Last != int64(len(all))-1 {
 		t.Fatalf("from now on: %+v, %v", page, err)

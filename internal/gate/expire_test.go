@@ -47,7 +47,7 @@ func (t unreadableTx) LockAction(id string) (*gatehouse.Action, error) {
 }
 
 // TestActionsThatCannotBeSweptBlockNobody: more actions than a batch holds, all of them due first, cannot be
-// swept. The others expire, and so do these once they can be read.
+// swept. The action behind them expires, and so does a batch of them once they can be read.
 func TestActionsThatCannotBeSweptBlockNobody(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

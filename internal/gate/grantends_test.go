@@ -50,8 +50,8 @@ func (l *late) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) 
 	return l.Store.Update(ctx, tenant, fn)
 }
 
-// TestGrantEndsMeanwhile: a grant that covers a proposal when it is judged, and has ended when it
-// is stored, approves nothing.
+// TestGrantEndsMeanwhile: a grant that covers a proposal when the policy judges it, but ends before the
+// proposal is stored, approves nothing.
 func TestGrantEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(w *world, id string){

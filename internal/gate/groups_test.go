@@ -155,7 +155,7 @@ func TestGroupsTakePeopleOnly(t *testing.T) {
 	}
 }
 
-// TestGroupIsFull: many small changes do not exceed what one change may hold.
+// TestGroupIsFull: a change of a full group may not add a member, unless it also removes one.
 func TestGroupIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

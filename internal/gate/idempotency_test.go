@@ -38,7 +38,7 @@ func TestAnswerIsStoredWithTheEffect(t *testing.T) {
 	if page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{}); err != nil || len(page.Items) != 1 {
 		t.Fatalf("%d actions, %v", len(page.Items), err)
 	}
-	// After its window the key is free again, whether or not it was purged.
+	// After its window the key is free again, even if it is not purged yet.
 	w.clock.Advance(gatehouse.IdempotencyWindow + time.Hour)
 	if _, _, err := w.gate.Propose(withKey(t, bot, "k1", 2), proposal(nil)); err != nil {
 		t.Fatal(err)

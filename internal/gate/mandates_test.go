@@ -317,13 +317,14 @@ func TestMandateEnds(t *testing.T) {
 	}
 }
 
-// TestMandatePauses: an action that fails or whose outcome is unknown pauses the mandate
-// until an approver resumes it; the agent's sponsor may not.
+// TestMandatePauses: a mandate that the dispatcher or an approver has paused approves nothing until an
+// approver resumes it; the agent's sponsor can pause it, but not resume it.
 func TestMandatePauses(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
 	m := w.mandate(bot, func(p *gatehouse.Plan) { p.Steps[0].Count = 9 }, ana)
 	a := w.refund(bot, "10", nil)
+	w.wantStatus("before", a, gatehouse.StatusApproved)
 	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
 		return gate.PauseFailed(tx, w.find(a.ID), "dispatcher")
 	})
@@ -442,7 +443,10 @@ func TestMandateRefused(t *testing.T) {
 		"an edited connector": {func() { w.targets.fingerprint = "f2" }, gatehouse.CodeTargetChanged},
 		"its time is over":    {func() { w.clock.Advance(49 * time.Hour) }, gatehouse.CodeInvalid},
 		"a higher floor":      {func() { w.targets.floor = gatehouse.L4 }, gatehouse.CodeInvalid},
-		"no mandates":         {func() { _, _ = w.gate.ApplyPolicy(w.admin, "version: 1\n") }, gatehouse.CodeInvalid},
+		"no mandates": {func() {
+			_, err := w.gate.ApplyPolicy(w.admin, "version: 1\n")
+			must(t, err)
+		}, gatehouse.CodeInvalid},
 	} {
 		var ana context.Context
 		w, bot, ana = plans(t, "")
@@ -455,10 +459,9 @@ func TestMandateRefused(t *testing.T) {
 		_, err = w.gate.StartMandate(t.Context(), a.Tenant, a.ID)
 		w.wantCode(what, gatehouse.CodeOf(err), c.code)
 	}
-	_, err = newWorld(t, "").gate.ProposeMandate(bot, plan(nil))
-	if err == nil {
-		t.Error("proposed under the default policy")
-	}
+	w = newWorld(t, "")
+	_, err = w.gate.ProposeMandate(w.agent(), plan(nil))
+	w.wantCode("under the default policy", gatehouse.CodeOf(err), gatehouse.CodeInvalid)
 }
 
 // TestMandateRead: an agent reads only its own mandates.
@@ -498,8 +501,8 @@ func TestMandateExplained(t *testing.T) {
 	}
 }
 
-// TestMandateEndsMeanwhile: a mandate that covers a proposal when it is judged, and has ended or is
-// paused when it is stored, approves nothing.
+// TestMandateEndsMeanwhile: a mandate that covers a proposal when the policy judges it, but ends or is
+// paused before the proposal is stored, approves nothing.
 func TestMandateEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(w *world, id string) error{
@@ -519,8 +522,8 @@ func TestMandateEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// TestMandateVoterGone: the mandate ends if a voter cannot decide when it is used, for whatever
-// reason.
+// TestMandateVoterGone: a mandate ends when it is used while one of its voters is disabled, even if the
+// disabling did not end it.
 func TestMandateVoterGone(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")

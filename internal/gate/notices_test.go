@@ -18,8 +18,8 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 	return page.Items
 }
 
-// TestChangingRightsLeavesANotice runs every use case that changes rights. Each leaves a log entry and a
-// notice that name the author, the change and the subject; every administrator sees
+// TestChangingRightsLeavesANotice runs the use cases of rightsChanges. Each leaves a log entry, and a
+// notice that names the author, the change and the subject; every administrator sees
 // the notice until they dismiss it.
 func TestChangingRightsLeavesANotice(t *testing.T) {
 	t.Parallel()
@@ -167,7 +167,7 @@ func TestAcrossTenants(t *testing.T) {
 	}
 }
 
-// entries returns the leaves that were written; this test numbers none.
+// entries returns the leaves that have no number yet, at most 1000.
 func (w *world) entries() (list []gatehouse.Leaf) {
 	w.t.Helper()
 	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {

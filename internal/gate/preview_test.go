@@ -35,10 +35,14 @@ func newPreviewingWorld(t *testing.T) (*world, *previewing) {
 		error) {
 		return gatehouse.Preview{Rows: 1}, nil
 	}}
-	hold := time.Duration(0)
-	w.gate = gate.New(w.store, p, &wake.Hub{}, gate.Config{Hold: &hold, CheckTimeout: 500 * time.Millisecond},
-		slog.New(slog.DiscardHandler))
+	w.previewing(p, time.Minute)
 	return w, p
+}
+
+func (w *world) previewing(p *previewing, timeout time.Duration) {
+	hold := time.Duration(0)
+	w.gate = gate.New(w.store, p, &wake.Hub{}, gate.Config{Hold: &hold, CheckTimeout: timeout},
+		slog.New(slog.DiscardHandler))
 }
 
 // TestPreviewRights: people who decide, operate, administer or audit see previews; programs and
@@ -129,6 +133,7 @@ func TestPreviewBounds(t *testing.T) {
 		t.Errorf("20 pages asked %d times", n)
 	}
 
+	w.previewing(targets, 500*time.Millisecond)
 	targets.asked.Store(0)
 	over := make(chan struct{})
 	defer close(over)

@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// TestOldSessionsAreForgotten: ended sessions, step-ups and links stay listed for a
-// month, and in the log forever.
+// TestOldSessionsAreForgotten: ended sessions, step-ups and links are deleted after a
+// month; the sessions stay in the log.
 func TestOldSessionsAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

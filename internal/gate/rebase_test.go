@@ -39,7 +39,7 @@ func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 	return w, r
 }
 
-// TestRebaseKeepsTheTaskToken: the revision waits with the task token, sealed for it.
+// TestRebaseKeepsTheTaskToken: the revision has the task token of the old action, sealed again.
 func TestRebaseKeepsTheTaskToken(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
@@ -53,7 +53,7 @@ func TestRebaseKeepsTheTaskToken(t *testing.T) {
 	a := w.propose(bot, func(p *gatehouse.Proposal) {
 		p.Callback = &gatehouse.Callback{Type: gatehouse.CallbackStepFunctions, TaskToken: "t-1"}
 	})
-	// The type may be off meanwhile.
+	// The callback type may be off meanwhile.
 	w.gate = gate.New(w.store, r, &wake.Hub{}, gate.Config{Master: master}, slog.New(slog.DiscardHandler))
 	b, err := w.gate.Rebase(withKey(t, bot, "k", 1), a.ID)
 	must(t, err)
@@ -130,9 +130,8 @@ func TestRebaseOfADisabledProposer(t *testing.T) {
 	w.wantPending(a.ID)
 }
 
-// A rebase by a person is still judged as the agent's proposal, with its ceilings.
-// A rule that allows the present state does not replace the approval of the people
-// asked.
+// A rebase by a person is still judged as the agent's proposal, with its ceilings,
+// and a rule about the present state can deny it.
 func TestRebaseIsJudgedAsTheProposers(t *testing.T) {
 	t.Parallel()
 	w, _ := newReadingWorld(t, `version: 1
@@ -190,7 +189,7 @@ rules:
 	}
 }
 
-// A voter of the old revision may vote again; a person that it excluded stays
+// The person who rebases may approve; people whom the old revision excluded stay
 // excluded.
 func TestRebaseKeepsTheExclusions(t *testing.T) {
 	t.Parallel()
@@ -213,8 +212,8 @@ func TestRebaseKeepsTheExclusions(t *testing.T) {
 	}
 }
 
-// TestWhoRebases: callers without the right get no information, and cause no read
-// of the target.
+// TestWhoRebases: a rebase by a caller without the right is refused before the target
+// is read. Two of these callers may still read the target.
 func TestWhoRebases(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
@@ -244,7 +243,7 @@ func TestWhoRebases(t *testing.T) {
 			t.Errorf("%s reads the target: %v", name, err)
 		}
 	}
-	if reads -= 2; reads != 0 { // of those two
+	if reads -= 2; reads != 0 { // the two that are allowed
 		t.Errorf("the target was read %d times for them", reads)
 	}
 	for name, who := range map[string]context.Context{

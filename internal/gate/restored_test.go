@@ -154,8 +154,8 @@ func TestPreviewArchiveOfOneTenant(t *testing.T) {
 		}
 	}
 	clock.Advance(40 * day)
-	// Count by the plan of the whole store, so that a preview over all tenants
-	// would show.
+	// The plan of the whole store has the right counts: a preview that counts all
+	// tenants differs from them.
 	want := map[string]int64{}
 	err = store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
 		plan, err := q.PlanArchive(0, q.Now().Add(-31*day), 1000)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestIndexActions indexes the stored actions; the search finds them before and after.
+// TestIndexActions indexes the first block of the stored actions; the search then finds the one that matches.
 func TestIndexActions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -20,7 +20,7 @@ func newMaster(t *testing.T, text string) *ring.Master {
 	return m
 }
 
-// under is a gate on the same store with other master keys.
+// under replaces the gate by one on the same store with other master keys.
 func (w *world) under(master *ring.Master) {
 	w.gate = gate.New(w.store, w.targets, &wake.Hub{}, gate.Config{
 		Master: master,
@@ -179,7 +179,7 @@ func TestSecretsBelongToOneTenant(t *testing.T) {
 	}
 }
 
-// TestSecretsOpenInTheirPlace moves a sealed value to another name, where it does not open.
+// TestSecretsOpenInTheirPlace copies a sealed value to another name, where it does not open.
 func TestSecretsOpenInTheirPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

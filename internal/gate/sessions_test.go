@@ -49,7 +49,7 @@ func (w *world) gone(token string) {
 	wantCode(w.t, err, gatehouse.CodeUnauthenticated)
 }
 
-// leaves counts the leaves of a type.
+// leaves counts the leaves of a type that have no number yet.
 func (w *world) leaves(event string) (n int) {
 	w.t.Helper()
 	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {
@@ -130,7 +130,7 @@ func (overtakenTx) UseSetupLink(string) error { return gatehouse.ErrConflict }
 
 func (overtakenTx) UsePasskey(string, []byte, uint32, uint32) error { return gatehouse.ErrConflict }
 
-// TestOvertakenSignIn: of two requests with one link or one passkey, the one that loses learns why.
+// TestOvertakenSignIn: of two requests with one link or one passkey, the one that loses is unauthenticated.
 func TestOvertakenSignIn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// crowded is a store in which more ids begin with each prefix than a caller may read.
+// crowded is a store in which any prefix has as many ids as a query may return.
 type crowded struct{ gatehouse.Store }
 
 type crowdedTx struct{ gatehouse.ReadTx }
@@ -27,8 +27,8 @@ func (crowdedTx) FindIDs(prefix string, limit int) (ids []string, err error) {
 	return ids, nil
 }
 
-// TestShortIDOfACrowd: a beginning that more ids share than are checked may be one of the caller's own actions, so
-// it is not called unknown.
+// TestShortIDOfACrowd: if more ids share a prefix than are checked, the prefix is ambiguous, not unknown: an id that
+// was not checked may be the caller's own.
 func TestShortIDOfACrowd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

@@ -9,7 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 )
 
-// rightsChanges lists the use cases that make or change credentials, roles, groups or policies.
+// rightsChanges lists use cases that change who may do what: those of credentials, roles, groups, policies,
+// tenants, delegations, grants and secrets.
 func (w *world) rightsChanges() map[string]func(context.Context) error {
 	roles, disabled, version := []gatehouse.Role{gatehouse.RoleApprover}, true, 1
 	keys, err := w.gate.ListKeys(w.admin, "ana")
@@ -127,7 +128,7 @@ func TestChangingRightsNeedsASecondSecret(t *testing.T) {
 	}
 }
 
-// logged counts the leaves that wait for their number; this test numbers none.
+// logged counts the leaves that have no number yet, up to 1000.
 func (w *world) logged() (n int) {
 	w.t.Helper()
 	err := w.store.ViewQueues(w.t.Context(), func(q gatehouse.ReadQueues) error {

@@ -15,8 +15,8 @@ rules:
   - {id: notes, when: risk <= 2, then: allow}
 `
 
-// TestStricterPolicyAtDispatch: the active policy's demands count at dispatch, at a
-// replay, and at an approval; a looser policy changes nothing.
+// TestStricterPolicyAtDispatch: the active policy's demands count at dispatch and at
+// an approval; a looser policy changes nothing.
 func TestStricterPolicyAtDispatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

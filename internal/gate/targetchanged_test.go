@@ -76,8 +76,8 @@ func TestTargetChangedHoldsApprovals(t *testing.T) {
 	}
 }
 
-// TestTargetReported: a signed report marks all open actions of its connector, once
-// for each delivery, however many are open.
+// TestTargetReported: a report marks all open actions on its target, once for each
+// delivery, however many are open.
 func TestTargetReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

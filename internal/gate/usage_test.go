@@ -98,7 +98,7 @@ func TestListsShowExceededCeilings(t *testing.T) {
 	}
 }
 
-// countedStore counts the transactions that read ceilings, and their reads.
+// countedStore counts the transactions of View, and their queries of ceilings.
 type countedStore struct {
 	gatehouse.Store
 	views, asked int

@@ -68,7 +68,7 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 	must(t, err)
 	archived := 0
 	for more := true; more; {
-		n, again, err := a.Step(t.Context())
+		n, again, err := a.Batch(t.Context())
 		must(t, err)
 		archived, more = archived+n, again
 		compare(t, before, answers(t, w))
@@ -162,7 +162,7 @@ func ask(t *testing.T, w *gatetest.World, listed *gatehouse.Action) *told {
 			t.Fatalf("%s of %s: %v", what, listed.ID, err)
 		}
 		want, got := *e.Action, *a
-		if got.Comments == nil { // a list and the store read neither
+		if got.Comments == nil { // lists and the store read neither Comments nor CanceledBy
 			want.Comments = nil
 		}
 		if got.CanceledBy == "" {

@@ -123,6 +123,7 @@ func (s *side) archive() string {
 		return err
 	}))
 	s.partition()
+	s.checkNames()
 	return fmt.Sprintf("archived %d", n)
 }
 
@@ -152,22 +153,31 @@ func (s *side) partition() {
 	}
 }
 
-// recorded returns the receipts of an action, and checks that each of its names
-// finds it, archived or not.
-func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
-	byKey, err := tx.FindActionByKey(a.IdempotencyKey)
-	if err != nil {
-		return nil, err
-	}
-	same := byKey
-	if a.Approval != nil {
-		if same, err = tx.FindAction(a.Approval.ID); err != nil {
-			return nil, err
+// checkNames checks that each name of each action finds it, archived or not.
+func (s *side) checkNames() {
+	s.must(s.store.View(context.Background(), s.tenant, func(tx gatehouse.ReadTx) error {
+		for i, id := range s.ids {
+			a, err := tx.FindAction(id)
+			if err != nil {
+				return err
+			}
+			same, err := tx.FindActionByKey(a.IdempotencyKey)
+			if err == nil && same.ID == id && a.Approval != nil {
+				same, err = tx.FindAction(a.Approval.ID)
+			}
+			if err != nil {
+				return err
+			}
+			if same.ID != id || a.IdempotencyKey != s.keys[i] {
+				s.t.Errorf("%s: %s, with key %s, is %s by its key or its approval", s.name, id, a.IdempotencyKey, same.ID)
+			}
 		}
-	}
-	if byKey.ID != a.ID || same.ID != a.ID {
-		s.t.Errorf("%s: %s is %s by its key and %s by its approval", s.name, a.ID, byKey.ID, same.ID)
-	}
+		return nil
+	}))
+}
+
+// recorded returns the receipts of an action, archived or not.
+func (s *side) recorded(tx gatehouse.ReadTx, a *gatehouse.Action) ([]*gatehouse.Receipt, error) {
 	if a.ArchivedAt == nil {
 		return tx.ListReceipts(a.ID)
 	}

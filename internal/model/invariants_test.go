@@ -23,6 +23,7 @@ func decodeLeaf(t testing.TB, body gatehouse.JSON) gatehouse.Leaf {
 func (s *side) checkInvariants() {
 	leaves := s.log()
 	corpus := s.corpus()
+	s.checkNames()
 	for _, id := range s.ids {
 		a, err := s.gate.FindAction(s.admin, id)
 		s.must(err)
@@ -42,12 +43,14 @@ func (s *side) checkInvariants() {
 		s.checkPush(a, p, receipts)
 		s.checkLog(a, p, leaves[id])
 	}
-	if len(corpus) > len(s.ids) {
-		s.t.Errorf("%s: lessons of actions that are not there: %v", s.name, corpus)
+	for id := range corpus {
+		if _, known := s.places[id]; !known {
+			s.t.Errorf("%s: a lesson of %s, which is not there", s.name, id)
+		}
 	}
 }
 
-// checkDecision checks invariants 1, 8 and 9.
+// checkDecision checks invariants 1, 6, 8 and 9.
 func (s *side) checkDecision(a *gatehouse.Action, lessons int) {
 	ap := a.Approval
 	if ap == nil {
@@ -127,8 +130,8 @@ func (s *side) checkPush(a *gatehouse.Action, p *gatehouse.Push, receipts []*gat
 	}
 }
 
-// checkLog checks invariants 11 and 14: the log leads to the action's state by
-// moves of the tables.
+// checkLog checks invariants 6, 11, 14, 15 and 16: the log leads to the action's
+// state by moves of the tables.
 func (s *side) checkLog(a *gatehouse.Action, p *gatehouse.Push, leaves []gatehouse.Leaf) {
 	var at gatehouse.Status
 	sent := 0

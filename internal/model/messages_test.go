@@ -173,7 +173,7 @@ func (m *model) tellOf(a *action, leaf, actor string) {
 // compareMessages compares the messages of a sequence with those that the
 // routes and the people's rights ask for, and the cards with their actions.
 func (m *match) compareMessages() {
-	// Two outcomes of one action may meet at its card: the second comes after a pause.
+	// When two outcomes of one action meet at its card, the second one waits, so the clock moves on.
 	m.model.now = m.clock.advance(time.Minute)
 	m.notify()
 	want := slices.Sorted(slices.Values(m.model.told))

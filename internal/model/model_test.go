@@ -83,8 +83,8 @@ func TestModel(t *testing.T) {
 	playUntilSeen(t, seen.words, want, sequence)
 }
 
-// playUntilSeen plays random sequences until seen counts every word of want, and
-// fails the test when some rare word is still missing after six rounds.
+// playUntilSeen plays rounds of random sequences until seen counts every word of
+// want, and fails the test when a word is still missing after six rounds.
 func playUntilSeen(t *testing.T, seen map[string]int, want []string, sequence func(*rapid.T)) {
 	t.Helper()
 	missing := func() (words []string) {
@@ -209,7 +209,7 @@ func (m *match) compare(*rapid.T) {
 			m.Fatalf("%s: ceilings: %s, the model says %s", s.name, got, want)
 		}
 		for i, a := range m.model.actions {
-			key := s.find(i).IdempotencyKey
+			key := s.keys[i]
 			if calls, effects := s.target.calls[key], s.target.effects[key]; calls != m.model.calls[a] ||
 				effects != m.model.effects[a] {
 				m.Fatalf("%s: #%d: %d calls and %d effects, the model says %d and %d", s.name, i, calls, effects, m.model.calls[a],
@@ -251,8 +251,8 @@ func (m *match) crowd() {
 	}
 }
 
-// past starts a match with an action that was applied long ago, and is then
-// decided and reversed again: random sequences do not always produce this.
+// past starts a match with an action that was applied long ago and archived. A
+// rejection and a reversal follow: random sequences do not always produce this.
 func (m *match) past() {
 	p := proposal{kind: spend, connector: "mute", operation: "a", entity: "x", by: "bot", amount: 1}
 	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
@@ -270,8 +270,8 @@ func (m *match) past() {
 		func(s *side) string { return s.reverse(a.n, "bot") })
 }
 
-// nobody starts a match with an action that only admin may answer, proposed on
-// behalf of admin.
+// nobody starts a match with a change that only admin may answer. It is then
+// proposed, and revised, on behalf of admin: nobody may answer.
 func (m *match) nobody() {
 	p := proposal{kind: item, connector: "mute", operation: "a", entity: "x", by: "bot"}
 	m.play("propose", func() string { return m.model.propose(p) }, func(s *side) string { return s.propose(p) })
@@ -385,7 +385,7 @@ func (m *match) steps() map[string]func(*rapid.T) {
 	return s
 }
 
-// decisions registers one step under several names, because rapid draws names
+// decisions registers each of its steps under two names, because rapid draws names
 // uniformly.
 func (m *match) decisions() map[string]func(*rapid.T) {
 	step := func(rt *rapid.T) {

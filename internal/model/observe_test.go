@@ -18,13 +18,13 @@ func (s *side) observe() []string {
 			if err != nil {
 				return err
 			}
-			receipts, err := s.recorded(tx, a)
-			if err != nil {
-				return err
-			}
 			var p *gatehouse.Push
+			var receipts []*gatehouse.Receipt // each refers to a push
 			if a.Push != nil {
-				if p, err = tx.FindPush(a.Push.ID); err != nil {
+				if p, err = tx.FindPush(a.Push.ID); err == nil {
+					receipts, err = s.recorded(tx, a)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -70,11 +70,14 @@ func (s *side) snapshot(a *gatehouse.Action, p *gatehouse.Push, receipts []*gate
 	return o.String()
 }
 
-// person returns the name of a human's first principal.
+// person returns the name of a human's first principal, which never changes.
 func (s *side) person(id string) string {
-	p, err := s.gate.FindPrincipal(s.admin, id)
-	s.must(err)
-	return p.Name
+	if s.persons[id] == "" {
+		p, err := s.gate.FindPrincipal(s.admin, id)
+		s.must(err)
+		s.persons[id] = p.Name
+	}
+	return s.persons[id]
 }
 
 // used reads the use of both ceilings.

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// budgeted is a store that accepts a number of transactions and then fails, as
-// if the process had died.
+// budgeted is a store that accepts a number of writing transactions and then fails
+// all others, as if the process had died.
 type budgeted struct {
 	gatehouse.Store
 	left *atomic.Int64

@@ -14,7 +14,7 @@ func (m *match) restoring() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"mark": func(rt *rapid.T) {
 			if rapid.IntRange(0, 2).Draw(rt, "restored") > 0 || len(m.model.actions) == 0 {
-				// A restore ends what the other steps are about, and concerns earlier proposals.
+				// Marking ends the pushes that other steps need, and needs an earlier proposal.
 				rt.Skip()
 			}
 			class := pick(rt, "class", "", "", "A", "C")

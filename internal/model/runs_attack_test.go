@@ -32,8 +32,8 @@ func (s *runSide) apply(f *flow) {
 	s.must(err)
 }
 
-// TestServersOwnRefs: nobody's run can take the place of one that the server is
-// to begin.
+// TestServersOwnRefs: a caller cannot start a run under a trigger reference of the
+// server's own runs.
 func TestServersOwnRefs(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -55,8 +55,8 @@ func TestServersOwnRefs(t *testing.T) {
 	})
 }
 
-// TestQueuedRunsBeginNothing: nothing that happens to a queued run lets it jump
-// the queue.
+// TestQueuedRunsBeginNothing: a signal does not let a queued run jump the queue, and
+// none of its steps is leased.
 func TestQueuedRunsBeginNothing(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, _ *clock) {
@@ -235,8 +235,8 @@ func TestEachLeaseLeavesItsAttempt(t *testing.T) {
 	})
 }
 
-// TestAnotherAttemptGoesAlone: if an inline step kills the server, the step
-// before it is completed without it in the next attempt.
+// TestAnotherAttemptGoesAlone: if an inline step kills the server, the next attempt
+// completes only the step before it.
 func TestAnotherAttemptGoesAlone(t *testing.T) {
 	t.Parallel()
 	onRunSides(t, func(t *testing.T, s *runSide, c *clock) {
@@ -363,11 +363,13 @@ func TestStoppingRunCancelsRevisions(t *testing.T) {
 				s.word(err) // too late if the cancellation came first
 			}
 			s.wakeAll()
+			if s.hook.before != nil {
+				t.Errorf("there was no transaction %d to revise before", transactions)
+			}
 			r := s.run(transactions)
 			if now := s.action(transactions, "a"); r.Status != gatehouse.RunCanceled || now.Status != gatehouse.StatusCanceled {
 				t.Errorf("revised before transaction %d: the run is %s, its question %s", transactions, r.Status, now.Status)
 			}
-			s.hook.before = nil
 		}
 	})
 }

@@ -363,7 +363,7 @@ func (r *runState) write() {
 	}
 }
 
-// claim leases the ready steps of a tool.
+// claim leases the ready steps of an external worker, or those of the server.
 func (m *runModel) claim(worker bool) (claimed []*stepState) {
 	for _, r := range m.runs {
 		for _, s := range r.steps {
@@ -433,9 +433,9 @@ func (s *stepState) earlierChild() *runState {
 	return nil
 }
 
-// ahead returns the steps that may be carried out inline after a step. Such a
-// step computes a value from nothing, has no items, and has no condition unless
-// the first step has one, which reads the input and is then known.
+// ahead returns the steps that may be carried out inline after a step: those that
+// compute a value from nothing and have no items. A condition is allowed only if the
+// first step has one, too: all conditions read the input, so this one is then known.
 func (s *stepState) ahead(onward int) map[string]bool {
 	if s.parent != nil || !s.spec.never && (s.spec.does != "make" || s.spec.items >= 0) {
 		return nil

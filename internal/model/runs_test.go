@@ -292,7 +292,7 @@ func (m *runMatch) served(*rapid.T) {
 }
 
 // unanswered starts a match with a question that nobody answers in time: random
-// sequences rarely have one, too.
+// sequences rarely contain one.
 func (m *runMatch) unanswered(*rapid.T) {
 	m.carried(0)
 	m.model.now = m.clock.advance(askFor)

@@ -150,8 +150,11 @@ func (m *runModel) retry(r *runState) string {
 
 func (m *runModel) decide(s *stepState, approve bool) string {
 	a := s.act
+	if a.status == "canceled" {
+		return "already_decided"
+	}
 	if a.status != "pending" || !m.now.Before(a.expires) {
-		return "refused"
+		return "expired"
 	}
 	a.status = "rejected"
 	if approve {

@@ -36,7 +36,10 @@ type side struct {
 	admin  context.Context
 	other  context.Context // an administrator of another tenant
 	ids    []string        // of the actions, by their place
+	keys   []string        // their idempotency keys
 	places map[string]int
+	// persons are names by ids.
+	persons map[string]string
 }
 
 // ground is one engine's store. Every sequence plays in a new tenant of it.
@@ -81,7 +84,7 @@ func population() []*principal {
 func newSide(t testing.TB, g *ground, tenant string) *side {
 	t.Helper()
 	s := &side{t: t, name: g.name, ground: g, tenant: tenant, store: g.store, target: newLedger(),
-		places: map[string]int{}}
+		places: map[string]int{}, persons: map[string]string{}}
 	targets, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "mute", Connector: s.target, Tenants: []string{tenant}},
 		dispatch.Target{Name: "look", Connector: looking{s.target}, Tenants: []string{tenant}},
@@ -171,7 +174,7 @@ func (s *side) proposal(p proposal) *gatehouse.Proposal {
 // know gives a new action its place.
 func (s *side) know(a *gatehouse.Action) string {
 	s.places[a.ID] = len(s.ids)
-	s.ids = append(s.ids, a.ID)
+	s.ids, s.keys = append(s.ids, a.ID), append(s.keys, a.IdempotencyKey)
 	return fmt.Sprintf("proposed %s", a.Status)
 }
 

@@ -32,8 +32,8 @@ func reported(version string) gatehouse.TargetChange {
 	return gatehouse.TargetChange{Connector: "shop", EntityType: "item", EntityRef: "A", Version: version}
 }
 
-// TestApprovalStepsSayWhenTheirStateMoved: the state that a step asks about is frozen
-// with its question; a report of its change holds the approval.
+// TestApprovalStepsSayWhenTheirStateMoved: the state that a step asks about is frozen with its
+// question; once its change is reported, an approval must acknowledge that the state is stale.
 func TestApprovalStepsSayWhenTheirStateMoved(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("reprice", aboutItem)

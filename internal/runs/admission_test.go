@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-// TestFairness: hundreds of ready steps do not delay another tenant's single
+// TestFairness: hundreds of ready steps do not delay another workspace's single
 // step.
 func TestFairness(t *testing.T) {
 	onBoth(t, testFairness, func(_ *runs.Config, c *runs.RuntimeConfig) { c.Workers = 2 })
@@ -30,8 +30,8 @@ steps:
 	for i := range items {
 		items[i] = fmt.Sprint(i)
 	}
-	// The noisy steps block until the quick one is ready, and after a fifth of
-	// them until it has ended.
+	// The noisy steps block until the quick run has been started; all but the first hundred block until
+	// the quick run has ended.
 	there, ended := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(there) })
 	defer close(ended)

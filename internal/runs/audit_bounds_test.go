@@ -14,7 +14,30 @@ import (
 
 // Bounds on what one run or workflow may take of shared resources.
 
-// TestSignalsAreBounded: in number and in size.
+// TestSignalsAreCounted: a run has a maximum number of events.
+func TestSignalsAreCounted(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("naps", "name: naps\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
+		run := w.start("naps", `{}`)
+		w.must(w.store.Update(t.Context(), run.Tenant, func(tx gatehouse.Tx) error {
+			for i := range 999 {
+				s := &gatehouse.Signal{Tenant: run.Tenant, RunID: run.ID, ID: fmt.Sprint("sig_", i), Name: "noise",
+					Data: "null", By: "bot", At: tx.Now()}
+				if err := tx.InsertSignal(s); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		_, err := w.runs.SignalRun(w.as("bot"), run.ID, "noise", "")
+		w.must(err)
+		if _, err = w.runs.SignalRun(w.as("bot"), run.ID, "noise", ""); gatehouse.CodeOf(err) != gatehouse.CodeTooLate {
+			t.Errorf("the 1001st event: %v", err)
+		}
+	})
+}
+
+// TestSignalsAreBounded: the events of a run are bounded in their total size.
 func TestSignalsAreBounded(t *testing.T) { onBoth(t, testSignalsAreBounded) }
 
 func testSignalsAreBounded(t *testing.T, w *world) {
@@ -214,9 +237,13 @@ SELECT tenant, workflow, step_id, 9, currency, micros, picos, at FROM model_usag
 	_, err = end.Exec(t.Context(), `LOCK TABLE budget_claim`)
 	w.must(err)
 	run := w.start("dear", `{}`)
-	for waiting, late := false, time.Now().Add(time.Minute); !waiting && time.Now().Before(late); {
+	for waiting, late := false, time.Now().Add(time.Minute); !waiting; {
+		if time.Now().After(late) {
+			t.Fatal("the call does not read the claims")
+		}
 		w.must(watch.QueryRow(t.Context(), `SELECT count(*) > 0 FROM pg_stat_activity, pg_sleep(0.01)
-WHERE wait_event_type = 'Lock' AND query LIKE 'SELECT%FROM budget_claim%'`).Scan(&waiting))
+WHERE datname = current_database() AND wait_event_type = 'Lock'
+  AND query LIKE 'SELECT%FROM budget_claim%'`).Scan(&waiting))
 	}
 	_, err = end.Exec(t.Context(), `DELETE FROM budget_claim;
 INSERT INTO model_usage (tenant, run_id, workflow, step_id, attempt, provider, model, input_tokens, output_tokens, cost,

@@ -40,8 +40,8 @@ func insertRun(tx gatehouse.Tx, flow, id, uses, tool string) (*gatehouse.Run, er
 	return run, tx.MoveRun(run, gatehouse.RunQueued)
 }
 
-// TestStuckStepsBlockNobody: a hundred settled steps that can never be
-// moved are set aside and do not block the steps behind them.
+// TestStuckStepsBlockNobody: more than a hundred waiting steps that cannot be
+// woken are set aside and do not block the steps behind them.
 func TestStuckStepsBlockNobody(t *testing.T) { onBoth(t, testStuckStepsBlockNobody) }
 
 func testStuckStepsBlockNobody(t *testing.T, w *world) {
@@ -278,8 +278,8 @@ func testClientThatHasGoneIsNoError(t *testing.T, w *world) {
 	}
 }
 
-// TestWritesOfATree: proposals of child runs count for the run that began them
-// and for its parent.
+// TestWritesOfATree: a proposal of a child run also counts for each run above
+// it.
 func TestWritesOfATree(t *testing.T) { onBoth(t, testWritesOfATree) }
 
 func testWritesOfATree(t *testing.T, w *world) {

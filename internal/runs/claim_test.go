@@ -46,8 +46,8 @@ func (u unstored) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) er
 	})
 }
 
-// TestLeaseThatIsNotStored: no step is executed under such a lease, neither
-// here nor by an external worker.
+// TestLeaseThatIsNotStored: neither the runtime nor an external worker executes
+// a step under such a lease.
 func TestLeaseThatIsNotStored(t *testing.T) {
 	onEngines(t, func(t *testing.T, store gatehouse.Store) {
 		lost := &atomic.Int64{}

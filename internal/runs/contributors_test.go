@@ -156,12 +156,15 @@ var shopChange = gatehouse.Proposal{
 // the one who touched the content of the change cannot decide it, and the other
 // can.
 func TestContributorsOfAChangeCannotDecide(t *testing.T) {
-	for name, c := range handCases {
-		t.Run(name, func(t *testing.T) {
-			onBoth(t, func(t *testing.T, w *world) {
-				all := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker}
-				w.person("hand", gatehouse.KindPerson, all...)
-				w.person("other", gatehouse.KindPerson, all...)
+	onBoth(t, func(t *testing.T, w *world) {
+		all := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleProposer, gatehouse.RoleWorker}
+		w.person("hand", gatehouse.KindPerson, all...)
+		w.person("other", gatehouse.KindPerson, all...)
+		for name, c := range handCases {
+			t.Run(name, func(t *testing.T) {
+				whole := w.TB
+				w.TB = t
+				defer func() { w.TB = whole }()
 				for name, steps := range c.workflows {
 					ask := ""
 					if name == "main" {
@@ -181,8 +184,8 @@ func TestContributorsOfAChangeCannotDecide(t *testing.T) {
 				w.must(w.decide(a, "other", gatehouse.Approve))
 				w.status(run.ID, gatehouse.RunSucceeded)
 			})
-		})
-	}
+		}
+	})
 }
 
 // TestWorkersSponsorCannotDecide: a worker's contribution also counts for its sponsor.
@@ -255,6 +258,9 @@ func testSendersOfEvents(t *testing.T, w *world) {
 		"several": {", from: [starter, 'kind:person']", []string{"bot", "cleo", "otto"}},
 	} {
 		for _, early := range []bool{false, true} {
+			if early && name != "default" && name != "starter" {
+				continue // one path checks the sender, whatever the rule
+			}
 			w.apply(name,
 				"name: "+name+"\nsteps:\n  - {id: first, uses: worker.page}\n  - {id: word, uses: wait, with: {event: go"+c.from+
 					"}}\n")

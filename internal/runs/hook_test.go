@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
-// TestRefOfADelivery: equal refs are one run, and a ref without a value is the delivery's own id.
+// TestRefOfADelivery: deliveries with equal refs start one run; the delivery's id replaces a ref without a value.
 func TestRefOfADelivery(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("main", "name: main\non: {webhook: {kind: generic, secret: hook, ref: input.ref}}\nsteps:\n"+

@@ -10,7 +10,7 @@ import (
 )
 
 // BenchmarkForEach runs for_each steps from the start of the run to its end.
-// The cost of an item must not grow with their number.
+// The cost of an item must not grow with the number of items.
 func BenchmarkForEach(b *testing.B) {
 	for name, open := range engines {
 		for _, size := range []struct{ steps, items int }{{1, 100}, {1, 1000}, {5, 998}} {

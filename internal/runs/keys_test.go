@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,8 +79,9 @@ func testKeyOfARefusedAction(t *testing.T, w *world) {
 		if open.ID != same.ID {
 			t.Errorf("%s: two open actions under one key: %s and %s", name, open.ID, same.ID)
 		}
-		if keys := []string{canceled.ID, rejected.ID, failed.ID, open.ID}; len(keys) != 4 || open.ID == failed.ID {
-			t.Errorf("%s: actions %q", name, keys)
+		ids := []string{canceled.ID, rejected.ID, failed.ID, open.ID}
+		if slices.Sort(ids); len(slices.Compact(ids)) != 4 {
+			t.Errorf("%s: actions %q", name, ids)
 		}
 		w.must(w.decide(open, "ana", gatehouse.Approve))
 		w.status(first.ID, gatehouse.RunSucceeded)
@@ -108,7 +110,7 @@ func testWithdrawnActionKeepsNoKey(t *testing.T, w *world) {
 	}
 }
 
-// crashing is a store that, while on, drops each transaction before its commit, as if the server were killed.
+// crashing is a store that, while on, drops each Update before its commit, as if the server were killed.
 type crashing struct {
 	gatehouse.Store
 	on atomic.Bool

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
+	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
 	"github.com/gatehouse-dev/gatehouse/internal/runs"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 )
@@ -100,13 +101,12 @@ func TestWorkersAreBounded(t *testing.T) {
 // connections for further leases.
 func slowStore(t *testing.T) (gatehouse.Store, string) {
 	t.Helper()
-	cluster := pgtest.New(t)
-	url := cluster.DSN("postgres")
+	url := migrated.Database(t)
 	store, err := postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, url
+	return store, pgtest.Superuser(url)
 }
 
 // TestLeasesGoAhead: while the store is slow, steps are leased ahead of those

@@ -99,8 +99,8 @@ func TestRejectedTooOften(t *testing.T) {
 	})
 }
 
-// TestRejectionContinues: the run continues with the outcome of the question,
-// which nobody mistakes for an approval.
+// TestRejectionContinues: the run continues with the rejection as its outcome.
+// A run that does not continue after a rejection asks again under the same key.
 func TestRejectionContinues(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		const source = `name: main
@@ -127,8 +127,8 @@ output: "${{ steps.tell.output }}"
 	})
 }
 
-// TestRepeatsOnce: if the repeat is lost between the decision and the step that
-// is sent back, it is still done once, however often it is tried.
+// TestRepeatsOnce: if the transaction that repeats the rejected steps is lost,
+// nothing of it is stored, and several later wakes repeat them once.
 func TestRepeatsOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("letter", letter)

@@ -29,7 +29,7 @@ output: {group: "${{ steps.classify.output.text }}"}
 `
 
 // TestRunPausesAtTheGate is the main use: a run is parked while people decide, continues with the
-// approved change, and ends with its evidence.
+// approved change, and ends with its output, its usage and its action.
 func TestRunPausesAtTheGate(t *testing.T) { onBoth(t, testRunPausesAtTheGate) }
 
 func testRunPausesAtTheGate(t *testing.T, w *world) {

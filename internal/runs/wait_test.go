@@ -61,7 +61,7 @@ func testWaitSeesChangesMeanwhile(t *testing.T, w *world) {
 	log := slog.New(slog.DiscardHandler)
 	rs := runs.New(gate.New(w.store, registry, hints, gate.Config{PolicySource: policy.DefaultSource()}, log),
 		runs.Config{})
-	// The second wait sees at once what changed between the two waits.
+	// A watch sees at once what changed after the position that it is given.
 	at, err := w.runs.FindRun(w.as("admin"), run.ID)
 	w.must(err)
 	w.signal(run.ID)

@@ -187,7 +187,7 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 	log := slog.New(slog.DiscardHandler)
 	hold := time.Duration(0)
 	w.gate = gate.New(store, registry, w.hub, gate.Config{PolicySource: policy.DefaultSource(), Hold: &hold}, log)
-	rc, c := runs.Config{Models: w.models}, runs.RuntimeConfig{Owner: "test", Poll: 50 * time.Millisecond}
+	rc, c := runs.Config{Models: w.models}, runs.RuntimeConfig{Owner: "test", Poll: 250 * time.Millisecond}
 	for _, set := range settings {
 		set(&rc, &c)
 	}
@@ -196,7 +196,7 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: store, Targets: registry, Authority: w.gate, Owner: "test", Log: log, Wake: pushes,
 		Committed: func(id string) { w.hub.Notify(id); w.hub.Notify(usecase.TopicAudit) },
-	}, dispatch.Config{Retries: 2, Backoff: []time.Duration{10 * time.Millisecond}, Poll: 50 * time.Millisecond})
+	}, dispatch.Config{Retries: 2, Backoff: []time.Duration{10 * time.Millisecond}, Poll: 250 * time.Millisecond})
 	w.must(err)
 	w.runs.SetOutside(dispatch.Outside{Dispatcher: dispatcher})
 	ctx, stop := context.WithCancel(context.Background())
@@ -269,18 +269,17 @@ func (w *world) start(name string, input gatehouse.JSON) *gatehouse.Run {
 func (w *world) until(id string, what string, ok func(*gatehouse.Run) bool) *gatehouse.Run {
 	w.Helper()
 	deadline := time.Now().Add(time.Minute)
-	for {
-		run, err := w.runs.FindRun(w.as("admin"), id)
-		w.must(err)
-		if ok(run) {
-			return run
-		}
+	run, err := w.runs.FindRun(w.as("admin"), id)
+	w.must(err)
+	for !ok(run) {
 		if time.Now().After(deadline) {
 			w.Fatalf("the run is not %s: %s", what, describe(run))
 		}
-		_, err = w.runs.WaitRun(w.as("admin"), id, 20*time.Millisecond)
+		// What ok reads besides the run may change without it.
+		run, err = w.runs.WatchRun(w.as("admin"), id, run.Position, 100*time.Millisecond)
 		w.must(err)
 	}
+	return run
 }
 
 func (w *world) ended(id string) *gatehouse.Run {
