@@ -47,7 +47,7 @@ func TestDecimalVectors(t *testing.T) {
 			t.Errorf("ParseDecimal(%q) = %q", s, d)
 		}
 		if s == "" {
-			continue // arithmetic reads it as absent
+			continue // arithmetic takes it for 0
 		}
 		if n, err := gatehouse.Decimal(s).Micros(); err == nil {
 			t.Errorf("Micros of %q = %d", s, n)

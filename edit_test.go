@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestMergePatch has the examples of RFC 7396, appendix A, and numbers digit for digit.
+// TestMergePatch has the examples of RFC 7396, appendix A, except those of a scalar patch, and numbers that
+// keep every digit.
 func TestMergePatch(t *testing.T) {
 	t.Parallel()
 	for _, c := range [][3]gatehouse.JSON{

@@ -16,7 +16,6 @@ func TestCardOfOtherRoutes(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		o := newOffice(t, w)
-		o.slack.Hurry()
 		o.notifier = w.notifier(notify.Config{
 			Channels: []*notify.Configured{o.channel}, DecideUpTo: o.Gate.SlackUpTo, DigestAfter: 1000,
 			Routes: []notify.Route{{Channels: []string{"slack"}, Tell: []gatehouse.NotificationKind{gatehouse.NotifyAsked}}},
@@ -77,7 +76,6 @@ func TestCardAfterCrash(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
 		o := newOffice(t, w)
-		o.slack.Hurry()
 		a := o.Propose("walnuts", "price_change", 12)
 		o.spread(o.notifier)
 		o.notifier.Failpoint = func(point string) {

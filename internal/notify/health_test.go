@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// faulty is a webhook whose messages fail as a test wants.
+// faulty is a channel of any kind, whose messages fail while fails is set.
 type faulty struct {
 	kind     string
 	callback bool
@@ -33,7 +33,7 @@ func (f *faulty) Send(context.Context, *notify.Message) (notify.Sent, error) {
 	return notify.Sent{Delivered: true}, nil
 }
 
-// post sends one message, by one of two notifiers in turn.
+// post sends one message. The notifiers take turns.
 func (w *world) post(f *faulty, fails bool, notifiers ...*notify.Notifier) {
 	w.t.Helper()
 	f.fails = fails
@@ -67,48 +67,47 @@ func every(n int) func(int) bool { return func(i int) bool { return i%n == n-1 }
 // recovers when at most a twentieth have, and between the two nothing changes.
 func TestFlaky(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, w *world) {
-		f := &faulty{kind: "sns"}
-		config := notify.Config{Channels: []*notify.Configured{f.configured("hook")}, Probe: -1}
-		one, two := w.notifier(config), w.notifier(config)
-		// run sends a message every 10 seconds.
-		run := func(messages int, fails func(int) bool) {
-			t.Helper()
-			for i := range messages {
-				w.Clock.Advance(10 * time.Second)
-				w.post(f, fails(i), one, two)
-			}
+	w := newWorld(t)
+	f := &faulty{kind: "sns"}
+	config := notify.Config{Channels: []*notify.Configured{f.configured("hook")}, Probe: -1}
+	one, two := w.notifier(config), w.notifier(config)
+	// run sends a message every 10 seconds.
+	run := func(messages int, fails func(int) bool) {
+		t.Helper()
+		for i := range messages {
+			w.Clock.Advance(10 * time.Second)
+			w.post(f, fails(i), one, two)
 		}
-		expect := func(when, word string, failing, recovered int) {
-			t.Helper()
-			s := w.state()
-			if s.Word() != word || s.Flaky != (word == "failing") {
-				t.Errorf("%s: %+v", when, s)
-			}
-			if a, b := w.logged("channel.failing"), w.logged("channel.recovered"); a != failing || b != recovered {
-				t.Errorf("%s: %d entries channel.failing and %d channel.recovered", when, a, b)
-			}
+	}
+	expect := func(when, word string, failing, recovered int) {
+		t.Helper()
+		s := w.state()
+		if s.Word() != word || s.Flaky != (word == "failing") {
+			t.Errorf("%s: %+v", when, s)
 		}
-		run(9, every(3))
-		expect("3 of 9", "works", 0, 0)
-		w.Clock.Advance(16 * time.Minute)
-		run(100, func(i int) bool { return i%11 == 10 })
-		expect("9 %", "works", 0, 0)
-		w.Clock.Advance(16 * time.Minute)
-		run(100, every(9))
-		expect("11 %", "failing", 1, 0)
-		run(100, every(13))
-		expect("8 %", "failing", 1, 0)
-		run(200, every(30))
-		expect("3 %", "works", 1, 1)
-		run(200, every(13))
-		expect("8 % again", "works", 1, 1)
+		if a, b := w.logged("channel.failing"), w.logged("channel.recovered"); a != failing || b != recovered {
+			t.Errorf("%s: %d entries channel.failing and %d channel.recovered", when, a, b)
+		}
+	}
+	run(9, every(3))
+	expect("3 of 9", "works", 0, 0)
+	w.Clock.Advance(16 * time.Minute)
+	run(100, func(i int) bool { return i%11 == 10 })
+	expect("9 %", "works", 0, 0)
+	w.Clock.Advance(16 * time.Minute)
+	run(100, every(9))
+	expect("11 %", "failing", 1, 0)
+	run(100, every(13))
+	expect("8 %", "failing", 1, 0)
+	run(200, every(30))
+	expect("3 %", "works", 1, 1)
+	run(200, every(13))
+	expect("8 % again", "works", 1, 1)
 
-		run(3, func(int) bool { return true })
-		if s := w.state(); s.Word() != "failing" {
-			t.Errorf("three in a row: %+v", s)
-		}
-	})
+	run(3, func(int) bool { return true })
+	if s := w.state(); s.Word() != "failing" {
+		t.Errorf("three in a row: %+v", s)
+	}
 }
 
 // TestFlakyOutage: the messages of an outage do not make a channel flaky. The first success ends the
@@ -134,25 +133,26 @@ func TestFlakyOutage(t *testing.T) {
 // TestFlakyRetries: a message counts once, however often it is tried.
 func TestFlakyRetries(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	f := &faulty{kind: "sns"}
-	n := w.notifier(notify.Config{Channels: []*notify.Configured{f.configured("hook")}, Probe: -1})
-	f.fails = true
-	w.Propose("walnuts", "price_change", 12)
-	w.Propose("almonds", "price_change", 12)
-	w.send(n, "hook")
-	w.post(f, false, n)
-	w.Clock.Advance(6 * time.Second)
-	f.fails = true
-	w.deliver(n, "hook") // the second attempts
-	for range 17 {
+	engines(t, func(t *testing.T, w *world) {
+		f := &faulty{kind: "sns"}
+		n := w.notifier(notify.Config{Channels: []*notify.Configured{f.configured("hook")}, Probe: -1})
+		f.fails = true
+		w.Propose("walnuts", "price_change", 12)
+		w.Propose("almonds", "price_change", 12)
+		w.send(n, "hook")
 		w.post(f, false, n)
-	}
-	w.post(f, true, n) // the third of 21 messages
-	if s := w.state(); s.Word() != "failing" || len(s.Minutes) != 1 || s.Minutes[0].Failed != 3 ||
-		s.Minutes[0].Tried != 21 {
-		t.Errorf("state: %+v", s)
-	}
+		w.Clock.Advance(6 * time.Second)
+		f.fails = true
+		w.deliver(n, "hook") // the second attempts
+		for range 17 {
+			w.post(f, false, n)
+		}
+		w.post(f, true, n) // the third of 21 messages
+		if s := w.state(); s.Word() != "failing" || len(s.Minutes) != 1 || s.Minutes[0].Failed != 3 ||
+			s.Minutes[0].Tried != 21 {
+			t.Errorf("state: %+v", s)
+		}
+	})
 }
 
 // TestWebhookOff: a webhook that has failed for 5 days is switched off, administrators are

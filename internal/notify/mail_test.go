@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -220,15 +221,24 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
+// lateFailure sends each message, and fails.
+type lateFailure struct{ notify.Channel }
+
+func (c lateFailure) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
+	_, err := c.Channel.Send(ctx, m)
+	return notify.Sent{}, errors.Join(err, errors.New("late"))
+}
+
 // TestLateHolder: a notifier whose lease expired during its call does not change what the next
 // holder recorded.
 func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
-		config := notify.Config{
-			Channels: []*notify.Configured{w.mail()}, Routes: []notify.Route{{Channels: []string{"mail"}}},
-		}
-		late, next := w.notifier(config), w.notifier(config)
+		routes := []notify.Route{{Channels: []string{"mail"}}}
+		failing := w.mail()
+		failing.Channel = lateFailure{failing.Channel}
+		late := w.notifier(notify.Config{Channels: []*notify.Configured{failing}, Routes: routes})
+		next := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}, Routes: routes})
 		var once sync.Once
 		late.Failpoint = func(point string) {
 			if point == "called" {
@@ -240,15 +250,19 @@ func TestLateHolder(t *testing.T) {
 		}
 		w.Propose("walnuts", "price_change", 12)
 		w.send(late, "mail")
-		for _, m := range w.list(gatehouse.NotificationFilter{}) {
-			if m.Status != gatehouse.NotificationAccepted || m.Attempts > 2 {
-				t.Errorf("%s: %s after %d attempts", m.RecipientName, m.Status, m.Attempts)
+		list := w.list(gatehouse.NotificationFilter{})
+		if len(list) != 2 {
+			t.Errorf("%d messages", len(list))
+		}
+		for _, m := range list {
+			if m.Status != gatehouse.NotificationAccepted || m.Attempts != 2 || m.LastError != "" {
+				t.Errorf("%s: %s after %d attempts, %q", m.RecipientName, m.Status, m.Attempts, m.LastError)
 			}
 		}
 	})
 }
 
-// TestRun: a running notifier works without any calls, and a second replica sends nothing twice.
+// TestRun: running notifiers deliver without a call of the test, and two replicas send nothing twice.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {

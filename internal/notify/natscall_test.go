@@ -59,6 +59,9 @@ func TestNATSCallback(t *testing.T) {
 	w.Clock.Advance(3 * time.Minute)
 	tell()
 	server.Down()
+	for limit := time.Now().Add(20 * time.Second); conn.IsConnected() && time.Now().Before(limit); {
+		time.Sleep(time.Millisecond) // a call on the old connection would wait for its time limit
+	}
 	w.Drain("default")
 	tell()
 	server.Up()

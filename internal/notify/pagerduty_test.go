@@ -88,8 +88,8 @@ func (w *world) pager(p *pager) *notify.Configured {
 	return &notify.Configured{Name: "oncall", Tenants: []string{"default"}, Channel: c}
 }
 
-// TestPagerDuty: a question opens an incident and its end resolves it, whoever decided; the channel
-// waits during an outage or a throttle, and no event opens a second incident.
+// TestPagerDuty: a question opens one incident, and the decision resolves it; while PagerDuty throttles,
+// the channel waits.
 func TestPagerDuty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -76,7 +76,11 @@ func TestOwnQuietHours(t *testing.T) {
 	w.prefer("ana", "mail", &gatehouse.QuietHours{From: "12:00", To: "12:20"})
 	w.Propose("walnuts", "price_change", 12)
 	w.spread(n)
-	for _, m := range w.list(gatehouse.NotificationFilter{}) {
+	list := w.list(gatehouse.NotificationFilter{})
+	if len(list) != 2 {
+		t.Errorf("%d messages", len(list))
+	}
+	for _, m := range list {
 		want := 10 * time.Minute
 		if m.RecipientName == "ana" {
 			want = 20 * time.Minute

@@ -49,7 +49,11 @@ func TestQuietHours(t *testing.T) {
 			propose()
 			w.Decide(propose(), "ana", gatehouse.Approve)
 			w.send(n, "mail")
-			for _, row := range w.list(gatehouse.NotificationFilter{}) {
+			rows := w.list(gatehouse.NotificationFilter{})
+			if len(rows) != 3 {
+				t.Errorf("%d messages", len(rows))
+			}
+			for _, row := range rows {
 				want := c.asked
 				if row.Kind == gatehouse.NotifyDecided {
 					want = c.decided

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// TestReceiver: the Go client's receiver accepts a channel's messages, under a secret and under a
-// public key, and again after it has refused one; it accepts nothing else.
+// TestReceiver: the Go client's receiver accepts a channel's messages, under a secret and under a public
+// key, and nothing else. A message that its handler refuses stays queued.
 func TestReceiver(t *testing.T) {
 	t.Parallel()
 	private := ed25519.NewKeyFromSeed([]byte(strings.Repeat("s", ed25519.SeedSize)))

@@ -10,8 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// TestRetryFailed: messages that failed since a time are listed first, and sent again on request,
-// in parts if there is a limit. Nothing else is touched, and only operators may ask.
+// TestRetryFailed: without dry_run false, a request only lists the messages that failed since a time;
+// with it, they are sent again, in parts if there is a limit. Nothing else is touched, and only
+// operators may ask.
 func TestRetryFailed(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -47,7 +48,7 @@ func TestRetryFailed(t *testing.T) {
 		ask(0, gatehouse.RetryRequest{Channel: "mail", DryRun: &send})
 		next := ask(2, gatehouse.RetryRequest{Channel: "hook", DryRun: &send, Limit: 2})
 		counts(2, 2)
-		w.deliver(n, "hook") // both fail again, and the next part still has the older ones
+		w.deliver(n, "hook") // both fail again, and the next part has the older one
 		counts(4, 0)
 		if next = ask(1, gatehouse.RetryRequest{Channel: "hook", DryRun: &send, Limit: 2, Cursor: next}); next != "" {
 			t.Errorf("a cursor after the last: %s", next)

@@ -1,6 +1,7 @@
 package notify_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,18 +13,47 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
 )
 
-// slackChannel is a channel on which nobody can decide, unless more adds the secrets.
+// slackChannel is a channel on which nobody can decide, unless more adds the secrets. Neither it nor the
+// workspace limits rates, unless more sets another Pace.
 func (w *world) slackChannel(f *slacktest.Workspace, more ...func(*slack.Config)) *notify.Configured {
 	w.t.Helper()
 	config := slack.Config{
 		Token: slacktest.Token, Channel: slacktest.Channel, BaseURL: f.API(), AllowPrivate: true,
+		Pace: time.Microsecond,
 	}
 	for _, m := range more {
 		m(&config)
 	}
+	if config.Pace == time.Microsecond {
+		f.Hurry()
+	}
 	c, err := slack.New(config)
 	must(w.t, err)
 	return &notify.Configured{Name: "slack", Tenants: []string{"default"}, Channel: c}
+}
+
+// markup lists all texts of a card that Slack interprets.
+func markup(blocks []map[string]any) (texts []string) {
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, e := range v {
+				walk(e)
+			}
+		case map[string]any:
+			if v["type"] == "mrkdwn" {
+				texts = append(texts, fmt.Sprint(v["text"]))
+			}
+			for _, e := range v {
+				walk(e)
+			}
+		}
+	}
+	for _, b := range blocks {
+		walk(b)
+	}
+	return texts
 }
 
 // updates counts the updates of a workspace's messages.
@@ -73,6 +103,21 @@ func TestSlack(t *testing.T) {
 	})
 }
 
+// TestSlackPace: two messages at once stay below Slack's rate limit.
+func TestSlackPace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := slacktest.New(t)
+	c := w.slackChannel(f, func(c *slack.Config) { c.Pace = 0 })
+	n := w.notifier(notify.Config{Channels: []*notify.Configured{c}})
+	w.Propose("walnuts", "price_change", 12)
+	w.Propose("pecans", "price_change", 12)
+	w.send(n, "slack")
+	if got := w.statuses(); got[gatehouse.NotificationDelivered] != 2 || f.Calls("chat.postMessage") != 2 {
+		t.Errorf("%d posts, statuses: %v", f.Calls("chat.postMessage"), got)
+	}
+}
+
 // TestSlackLostAnswer: a post whose answer was lost is found again by its metadata, and not posted
 // twice.
 func TestSlackLostAnswer(t *testing.T) {
@@ -96,12 +141,12 @@ func TestSlackLostAnswer(t *testing.T) {
 	}
 }
 
-// TestSlackLostReply: a reply to a card whose answer was lost is found again, too, and not posted twice.
+// TestSlackLostReply: a reply in the card's thread is also found again if Slack's answer to the post was
+// lost, and is not posted twice.
 func TestSlackLostReply(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := slacktest.New(t)
-	f.Hurry()
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
 	w.Answer("walnuts", connector.Terminal)
 	a := w.Propose("walnuts", "price_change", 12)
@@ -123,9 +168,9 @@ func TestSlackLostReply(t *testing.T) {
 	}
 }
 
-// TestSlackDecidedMeanwhile: an outcome waits for the card of its question, and a deleted card is
-// posted again.
-func TestSlackDecidedMeanwhile(t *testing.T) {
+// TestSlackCardDeleted: an outcome whose card was deleted is posted as a new card. A channel that
+// cannot post is reported as failing, once.
+func TestSlackCardDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := slacktest.New(t)
@@ -172,12 +217,16 @@ func TestHostileSlack(t *testing.T) {
 		if strings.Contains(m.Text, "<!") || strings.Contains(m.Text, "<http") {
 			t.Errorf("the text is marked up: %s", m.Text)
 		}
-		for _, b := range m.Blocks {
-			o, _ := b["text"].(map[string]any)
-			if s, _ := o["text"].(string); o["type"] == "mrkdwn" &&
-				!strings.HasPrefix(s, "<https://gate.example/actions/act_") {
+		links := 0
+		for _, s := range markup(m.Blocks) {
+			if strings.HasPrefix(s, "<https://gate.example/actions/act_") {
+				links++
+			} else {
 				t.Errorf("marked up: %s", s)
 			}
+		}
+		if links != 1 {
+			t.Errorf("%d links: %s", links, m.All())
 		}
 		if strings.ContainsAny(m.All(), "\u202E\u200B") {
 			t.Errorf("hidden characters: %s", m.All())

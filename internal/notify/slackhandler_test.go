@@ -146,8 +146,8 @@ func TestSlackTogether(t *testing.T) {
 	})
 }
 
-// TestSlackReplayed: a replay of a request within the window is acknowledged, but stored, decided
-// and answered only once.
+// TestSlackReplayed: a request that is repeated within the window is acknowledged each time, but is
+// decided and answered only once.
 func TestSlackReplayed(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -299,8 +299,8 @@ func TestSlackOtherCard(t *testing.T) {
 	})
 }
 
-// TestSlackLevels: L3 is decided in Slack if the policy permits it, L4 never, and expired actions
-// never.
+// TestSlackLevels: L3 is decided in Slack only if the policy permits it; L4 and expired actions are never
+// decided there.
 func TestSlackLevels(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
@@ -338,7 +338,8 @@ func TestSlackLevels(t *testing.T) {
 	}
 }
 
-// TestSlackDown: while Slack is down for an hour, everything waits, and then arrives.
+// TestSlackDown: while Slack is down for an hour, a stored click is decided; all messages wait, and arrive
+// afterwards.
 func TestSlackDown(t *testing.T) {
 	t.Parallel()
 	slackOffices(t, func(t *testing.T, o *office) {
@@ -445,11 +446,8 @@ func TestHostileCard(t *testing.T) {
 		a := o.hostile(text)
 		o.settle()
 		m := o.card(a)
-		for _, b := range m.Blocks {
-			o := b["text"]
-			if text, _ := o.(map[string]any); text["type"] == "mrkdwn" {
-				t.Errorf("marked up: %v", text)
-			}
+		if texts := markup(m.Blocks); len(texts) > 0 {
+			t.Errorf("marked up: %q", texts)
 		}
 		if strings.ContainsAny(m.All(), "\u202E\u200B") || strings.Contains(m.Text, "<") {
 			t.Errorf("%q: %s", text, m.All())

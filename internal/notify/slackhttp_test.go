@@ -152,9 +152,6 @@ func TestSlackSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.slack.Drop()
-	for o.slack.Connections() > 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
 	payload := o.slack.Press(bo, m, button)
 	if _, err := deliver("interactive", payload); err != nil {
 		t.Fatal(err)

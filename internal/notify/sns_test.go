@@ -27,7 +27,7 @@ import (
 const snsTopic = "arn:aws:sns:eu-central-1:123456789012:approvals.fifo"
 
 // fakeSNS implements Publish as documented: it checks the signature for the region and the limits
-// of subject and message, and accepts each deduplication id once.
+// of subject and message, and keeps one message for each deduplication id.
 type fakeSNS struct {
 	*httptest.Server
 	mu        sync.Mutex
@@ -98,7 +98,7 @@ func (f *fakeSNS) fails(code string) {
 	f.fail = code
 }
 
-// TestSNS publishes every message, including hostile texts, in the order of its action.
+// TestSNS publishes every message once, including hostile texts, in the message group of its action.
 func TestSNS(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -146,7 +146,8 @@ func TestSNS(t *testing.T) {
 	}
 }
 
-// TestSNSRefusals: a message that the topic will never accept is not retried.
+// TestSNSRefusals: a message that is refused because of a wrong key stays queued, and an invalid one
+// fails. A topic that is a queue, and missing credentials, are refused at the start.
 func TestSNSRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,6 +166,19 @@ func TestSNSRefusals(t *testing.T) {
 	if len(list) != 1 || list[0].Status != gatehouse.NotificationQueued ||
 		!strings.Contains(list[0].LastError, "SignatureDoesNotMatch") {
 		t.Errorf("under a wrong key: %+v", list[0])
+	}
+	config.SecretAccessKey, config.SessionToken = "secret", "session"
+	c, err = sns.New(config)
+	must(t, err)
+	n = w.notifier(notify.Config{Channels: []*notify.Configured{
+		{Name: "topic", Tenants: []string{"default"}, Channel: c},
+	}})
+	f.fails("InvalidParameter")
+	w.Clock.Advance(time.Minute)
+	w.deliver(n, "topic")
+	list = w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationFailed})
+	if len(list) != 1 || !strings.Contains(list[0].LastError, "InvalidParameter") {
+		t.Errorf("an invalid message: %v", w.statuses())
 	}
 	config.Topic = "arn:aws:sqs:eu-central-1:123456789012:approvals"
 	if _, err := sns.New(config); err == nil || !strings.HasPrefix(err.Error(), "topic:") {

@@ -92,7 +92,11 @@ func TestTeams(t *testing.T) {
 	workflow.Close()
 	w.Propose("pecans", "price_change", 12)
 	w.send(n, "teams")
-	for _, m := range w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued}) {
+	queued := w.list(gatehouse.NotificationFilter{Status: gatehouse.NotificationQueued})
+	if len(queued) != 1 {
+		t.Errorf("%d messages wait", len(queued))
+	}
+	for _, m := range queued {
 		if m.LastError == "" || strings.Contains(m.LastError, "hidden") {
 			t.Errorf("the error: %q", m.LastError)
 		}

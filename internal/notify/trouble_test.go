@@ -100,22 +100,16 @@ func TestFailingOfThePolicy(t *testing.T) {
 	}
 }
 
-// TestStorm: ten thousand proposals give a few mails, and digests whose counts add up to all of
-// them; a webhook gets each.
+// TestStorm: a thousand proposals give each person ten mails and one digest, whose count is all the others.
 func TestStorm(t *testing.T) {
 	t.Parallel()
-	proposals := 10_000
-	if testing.Short() {
-		proposals = 1000
-	}
+	const proposals = 1000
 	w := newWorld(t)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.mail()}})
 	for i := range proposals {
 		w.Propose("walnuts", []string{"price_change", "spend"}[i%2], 0)
-		if i%1000 == 999 {
-			w.send(n, "mail")
-		}
 	}
+	w.send(n, "mail")
 	w.Clock.Advance(16 * time.Minute)
 	w.deliver(n, "mail")
 	mails := w.smtp.Mails()

@@ -111,7 +111,7 @@ func TestWebPush(t *testing.T) {
 			t.Errorf("the device: %+v", d)
 		}
 
-		// The answer of another person replaces the question, under the same topic.
+		// The outcome has the same topic as the question.
 		sam := p.of("sam", "dev_4")
 		w.Decide(a, "bo", gatehouse.Reject)
 		w.send(n, "phones")
@@ -121,7 +121,7 @@ func TestWebPush(t *testing.T) {
 	})
 }
 
-// TestWebPushGone: a device that its push service no longer knows is removed, and the log has it.
+// TestWebPushGone: a device that its push service no longer knows is removed, and the log records this.
 func TestWebPushGone(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, w *world) {
@@ -227,7 +227,7 @@ func TestWebPushRefused(t *testing.T) {
 	}
 }
 
-// TestWebPushHostile: the longest and strangest texts fit into one record, with everything visible.
+// TestWebPushHostile: the longest and strangest texts fit into one record, without invisible characters.
 func TestWebPushHostile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -32,11 +32,15 @@ func TestWeekly(t *testing.T) {
 			{Name: "teams", Tenants: []string{"default"}, Channel: c}, w.hook(e),
 		}}
 		n := w.notifier(config)
-		// after checks in four replicas every four hours of d.
+		// after lets d pass. Four replicas check every day, or every four hours of a d of up to a day.
 		after := func(d time.Duration) {
 			t.Helper()
-			for range d / (4 * time.Hour) {
-				w.Clock.Advance(4 * time.Hour)
+			step := 4 * time.Hour
+			if d > 24*time.Hour {
+				step = 24 * time.Hour
+			}
+			for ; d > 0; d -= step {
+				w.Clock.Advance(min(d, step))
 				var replicas sync.WaitGroup
 				for range 4 {
 					replicas.Go(func() {

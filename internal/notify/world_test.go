@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
 
-// world is a gate with people, and a notifier that runs on request.
+// world is a gate with people, and with notifiers that run on request.
 type world struct {
 	*gatetest.World
 	t    *testing.T
@@ -86,7 +86,7 @@ func (w *world) create(p gatehouse.NewPrincipal) {
 	}
 }
 
-// mail is a channel that reaches everybody except the administrator.
+// mail is a channel that reaches sam, ana, bo, olga, and people whose name is an address.
 func (w *world) mail() *notify.Configured {
 	w.t.Helper()
 	c, err := email.New(email.Config{
@@ -140,7 +140,7 @@ func (w *world) send(n *notify.Notifier, channel string) {
 	w.deliver(n, channel)
 }
 
-// list returns all messages, newest first.
+// list returns the messages that a filter selects, newest first, at most 200.
 func (w *world) list(f gatehouse.NotificationFilter) []*gatehouse.Notification {
 	w.t.Helper()
 	f.Limit = 200

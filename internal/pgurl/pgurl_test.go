@@ -1,46 +1,52 @@
 package pgurl
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestSecretsThatAreNotEncoded: a password is used unchanged, or refused without quoting it.
+// TestSecretsThatAreNotEncoded: no part of a password is parsed as a host, user or database, and no error
+// quotes it. The password of an address that is accepted is what libpq reads.
 func TestSecretsThatAreNotEncoded(t *testing.T) {
 	t.Parallel()
 	const head, tail = "7391", "8264"
 	for _, between := range []string{"@", "/", "#", "?", ":", "%", "%zz", ",", "@/", "/@", "?@", "#/", ":@", "@:", "/?x=y",
 		"?x=y/", "@,", " ", "[", "]", "@[", "&", "=", "@a?b=", "'", "\\", "`: "} {
-		for _, address := range []string{
-			"postgres://gate:" + head + between + tail + "@db.example/gatehouse",
-			"postgresql://gate:" + head + between + tail + "@db.example:5432/gatehouse?sslmode=disable",
-			"postgress://gate:" + head + between + tail + "@db.example/gatehouse?sslmode=disable",
-			"host=db.example user=gate password=" + head + between + tail + " dbname=gatehouse",
-			"host=db.example user=gate password = " + head + between + tail + " dbname=gatehouse",
+		secret := head + between + tail
+		decoded, _ := url.PathUnescape(secret)
+		unquoted := strings.ReplaceAll(secret, `\`, "")
+		for address, password := range map[string]string{
+			"postgres://gate:" + secret + "@db.example/gatehouse":                        decoded,
+			"postgresql://gate:" + secret + "@db.example:5432/gatehouse?sslmode=disable": decoded,
+			"postgress://gate:" + secret + "@db.example/gatehouse?sslmode=disable":       "",
+			"host=db.example user=gate password=" + secret + " dbname=gatehouse":         unquoted,
+			"host=db.example user=gate password = " + secret + " dbname=gatehouse":       unquoted,
 		} {
 			if err := Check(address); err != nil &&
 				(strings.Contains(err.Error(), head) || strings.Contains(err.Error(), tail)) {
 				t.Errorf("%s: %v", address, err)
-			} else if err == nil && elsewhere(t, address) {
+			} else if err == nil && elsewhere(t, address, password) {
 				t.Errorf("%s: a part of the password is read as something else", address)
 			}
 		}
 	}
 }
 
-// elsewhere reports whether an address is read as another one than is meant.
-func elsewhere(t *testing.T, address string) bool {
+// elsewhere reports whether an address is parsed as another host, user, password or database than is meant.
+func elsewhere(t *testing.T, address, password string) bool {
 	t.Helper()
 	config, err := pgconn.ParseConfig(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return config.Host != "db.example" || config.User != "gate" || config.Database != "gatehouse"
+	return config.Host != "db.example" || config.User != "gate" || config.Database != "gatehouse" ||
+		config.Password != password
 }
 
-// TestAddresses: what is unmistakable is left alone.
+// TestAddresses: an address that has only one meaning is accepted, and an invalid one is refused.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// TestOneBudgetForAJudgement uses policies whose rules each stay below their own
-// limit, and which together would take a hundred times as long.
+// TestOneBudgetForAJudgement: 200 costly rules share the cost limit of one judgement. Once it is
+// spent, the other rules are not evaluated, and none of them allows.
 func TestOneBudgetForAJudgement(t *testing.T) {
 	t.Parallel()
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 150), ",") + "]"

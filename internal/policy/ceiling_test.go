@@ -114,8 +114,8 @@ func TestCeiling(t *testing.T) {
 	}
 }
 
-// TestCeilingNotComputable shows that an amount which cannot be computed is
-// denied.
+// TestCeilingNotComputable shows that an action is denied if its use of a ceiling
+// cannot be computed.
 func TestCeilingNotComputable(t *testing.T) {
 	t.Parallel()
 	const byAmount = "per: tenant, limit: 1000, amount: change.amount"

@@ -207,7 +207,7 @@ func TestRisk(t *testing.T) {
 	}
 }
 
-// TestQuestion covers how rules and levels combine to a question.
+// TestQuestion covers how rules and levels combine into a question.
 func TestQuestion(t *testing.T) {
 	t.Parallel()
 	const levels = "approvals:\n  3: {required: 2, roles: [approver], expiry: 12h, hold: 30s}\n  4: {people: [ana, " +

@@ -84,7 +84,7 @@ func TestQueuePaces(t *testing.T) {
 	})
 }
 
-// TestQueueKeepsTheRestOfARound ends a Round while it waits for its turn.
+// TestQueueKeepsTheRestOfARound ends a Round while it waits for its turn: the next Round has its topics.
 func TestQueueKeepsTheRestOfARound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

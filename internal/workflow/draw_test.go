@@ -153,7 +153,8 @@ func TestDrawings(t *testing.T) {
 	})
 }
 
-// TestDrawLarge: the drawing of the largest and densest workflow stays small.
+// TestDrawLarge: the drawing of a workflow with the most steps, half of which need all earlier ones, stays
+// small.
 func TestDrawLarge(t *testing.T) {
 	t.Parallel()
 	lines := make([]string, workflow.MaxSteps)

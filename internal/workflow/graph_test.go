@@ -157,8 +157,8 @@ func TestCycle(t *testing.T) {
 	})
 }
 
-// TestSimulation: a run with good answers succeeds with every step, whatever
-// the graph and however often steps fail before.
+// TestSimulation: whatever the graph, a run succeeds with every step, unless a
+// step fails more often than it is retried. Then the run fails.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -22,8 +22,8 @@ func testPath(t *testing.T, keys ...[]byte) *returnPath {
 	return r
 }
 
-// TestReturnPath: an envelope sender is fixed by its parts, survives a change of case, and is
-// verified by the key that signed it, for its tenant, notification and recipient.
+// TestReturnPath: the same tenant, notification and recipient always have the same envelope sender. It
+// survives a change of case, and is verified for these three only, with the key that signed it.
 func TestReturnPath(t *testing.T) {
 	t.Parallel()
 	r := testPath(t, key("a"))

@@ -76,7 +76,7 @@ func (w *Workspace) Connections() (n int) {
 // Drop closes every Socket Mode connection without notice.
 func (w *Workspace) Drop() {
 	var list []*socket
-	w.set(func() { list = append(list, w.sockets...) })
+	w.set(func() { list, w.sockets = w.sockets, nil })
 	for _, s := range list {
 		_ = s.conn.Close()
 	}

@@ -76,7 +76,7 @@ func TestEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for endpoint, want := range map[string][2]bool{ // may be outside, inside
+	for endpoint, want := range map[string][2]bool{ // allowed without, with AllowPrivate
 		"https://fcm.googleapis.com/fcm/send/x":           {true, true},
 		"https://updates.push.services.mozilla.com:443/x": {true, true},
 		"https://push.example:8443/x":                     {false, true},

@@ -142,8 +142,8 @@ func TestArchivePlans(t *testing.T) {
 	}
 }
 
-// TestArchiversPassEachOther starts an archiver while another archiver and a reader of an
-// action are within their transactions: it waits for neither and skips their actions.
+// TestArchiversPassEachOther starts an archiver while another archiver, and a transaction that has
+// locked an action, are at work: it waits for neither and skips their actions.
 func TestArchiversPassEachOther(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -14,7 +14,7 @@ import (
 
 var errFull = errors.New("full")
 
-// reserveAs is an Update that opens a decision and claims ceilings c0 and c1, of a limit.
+// reserveAs returns an Update that opens a decision and claims the ceilings c0 and c1, which have this limit.
 func reserveAs(s *Store, id string, limit gatehouse.Decimal) func() error {
 	return func() error {
 		return s.Update(context.Background(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {

@@ -13,8 +13,8 @@ import (
 )
 
 // TestClockFallsBack sets the database's clock back by hours. In a running process the store's time
-// does not advance, in reads and lists alike; a new process starts at the store's time. The store
-// reports it.
+// does not go back, in reads and lists alike; a new process starts at the store's time. The store
+// reports by how much the clock is behind.
 func TestClockFallsBack(t *testing.T) {
 	t.Parallel()
 	dsn, to := pgtest.Skewed(t)

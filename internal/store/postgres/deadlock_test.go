@@ -17,15 +17,16 @@ import (
 )
 
 // awaitQueued waits until n Updates are in the group queue.
-func awaitQueued(s *Store, n int) {
+func awaitQueued(s *Store, n int) error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Microsecond) {
 		s.groupQueue.mu.Lock()
 		waiting := len(s.groupQueue.waiting)
 		s.groupQueue.mu.Unlock()
 		if waiting >= n {
-			return
+			return nil
 		}
 	}
+	return fmt.Errorf("fewer than %d Updates wait in the queue", n)
 }
 
 // taking returns Updates that each approve one action without locking it first, as a worker
@@ -33,7 +34,9 @@ func awaitQueued(s *Store, n int) {
 func taking(s *Store, ids []string) (calls []func() error) {
 	for i, id := range ids {
 		calls = append(calls, func() error {
-			awaitQueued(s, i) // the calls before this one are queued first
+			if err := awaitQueued(s, i); err != nil { // the calls before this one are queued first
+				return err
+			}
 			return s.Update(context.Background(), "default", func(tx gatehouse.Tx) error {
 				tx.Now()
 				err := tx.MoveAction(gatehouse.ActionMove{
@@ -50,8 +53,8 @@ func taking(s *Store, ids []string) (calls []func() error) {
 	return calls
 }
 
-// against lets groups of two processes take the same actions in opposite orders: one process
-// changes each action, and the other gets a conflict.
+// against lets groups of two processes take the same actions in opposite orders: for each action,
+// one process changes it, and the other gets a conflict.
 func against(t *testing.T, stores [2]*Store, ids []string) {
 	t.Helper()
 	back := slices.Clone(ids)
@@ -112,7 +115,7 @@ BEGIN
 END $$`)
 	statement(t, url, `CREATE TRIGGER meet BEFORE UPDATE ON action FOR EACH ROW EXECUTE FUNCTION meet()`)
 	against(t, stores, ids)
-	if got := log.b.String(); strings.Count(got, "a group was rolled back") != 1 || !strings.Contains(got, "40P01") {
+	if got := log.text(); strings.Count(got, "a group was rolled back") != 1 || !strings.Contains(got, "40P01") {
 		t.Errorf("there was no deadlock of groups:\n%s", got)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHostsThatVanish: a connection ends after its server's host has lost power, whether or not
-// data was sent to it.
+// TestHostsThatVanish: a connection has the socket options that end it after its server's host has lost power,
+// with or without unacknowledged data.
 func TestHostsThatVanish(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

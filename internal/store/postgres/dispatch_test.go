@@ -14,9 +14,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// crowd is a target that counts the calls under way per tenant. A call of a bounded tenant ends
-// when the bound is reached, so the test reaches the bound for certain, and no call waits
-// alone.
+// crowd is a target that counts the calls under way per tenant. The first calls of a bounded tenant last
+// until its bound is reached, so that the test reaches the bound for certain.
 type crowd struct {
 	mu    sync.Mutex
 	bound map[string]int
@@ -91,7 +90,7 @@ func approved(t *testing.T, s *Store, tenant string, n int) {
 }
 
 // TestReplicasKeepTheBound runs two dispatchers with many workers over the queues of several
-// tenants: together they reach the bound of each tenant's pushes in flight and never exceed it.
+// tenants: together they reach each bound on a tenant's pushes in flight and never exceed it.
 func TestReplicasKeepTheBound(t *testing.T) {
 	t.Parallel()
 	url := database(t)
@@ -122,7 +121,7 @@ func TestReplicasKeepTheBound(t *testing.T) {
 		d, err := dispatch.New(dispatch.Dependencies{
 			Store: s, Targets: registry, Authority: allowing{}, Owner: fmt.Sprint("replica-", i),
 			Committed: func(string) {
-				// The pushes in flight as the store sees them, at any moment.
+				// After each commit, the pushes in flight as the store counts them.
 				err := s.ViewQueues(context.Background(), func(q gatehouse.ReadQueues) error {
 					list, err := q.DueTenants("", 10, 1)
 					for _, d := range list {
@@ -167,8 +166,8 @@ func TestReplicasKeepTheBound(t *testing.T) {
 	}
 }
 
-// TestConnectorKeepsItsLimit: pushes that wait for a place at a connector are called one after another, in
-// time.
+// TestConnectorKeepsItsLimit: pushes that wait for a place at a connector are called as soon as places become
+// free, and never more at a time than the connector's limit.
 func TestConnectorKeepsItsLimit(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{URL: database(t)})

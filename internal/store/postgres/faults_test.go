@@ -130,7 +130,7 @@ func TestSessionsKilled(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	storm(t, s, func(written func(int)) {
-		for range 25 {
+		for range 8 {
 			statement(t, s.config.URL, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()`)
 			written(7)
@@ -299,17 +299,23 @@ func TestViewWaitsForAConnection(t *testing.T) {
 		return s.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 	}
 	const never = 1 << 20
-	for name, c := range map[string]struct {
+	for _, c := range []struct {
+		name   string
 		refuse int32
+		retry  time.Duration
 		want   error
-	}{"a moment": {2, nil}, "always": {never, gatehouse.ErrBusy}, "again": {3, nil}} {
+	}{
+		{"a moment", 2, time.Minute, nil}, {"always", never, maxConnectRetry, gatehouse.ErrBusy},
+		{"again", 3, time.Minute, nil},
+	} {
+		s.config.maxConnectRetry = c.retry
 		p.refuse.Store(c.refuse)
 		s.pool.Reset()
 		if err := view(t.Context()); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", c.name, err)
 		}
 		if left := p.refuse.Load(); c.want != nil && left > never-2 {
-			t.Errorf("%s: %d attempts", name, never-left)
+			t.Errorf("%s: %d attempts", c.name, never-left)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -367,11 +373,11 @@ func TestCommitLost(t *testing.T) {
 	}
 }
 
-// TestCommitNeverKnown stops the server permanently after a COMMIT was sent.
+// TestCommitNeverKnown loses the answer to a COMMIT, and every connection after that: the error does not
+// allow a retry.
 func TestCommitNeverKnown(t *testing.T) {
 	t.Parallel()
-	c := pgtest.New(t)
-	p, through := newProxy(t, c.DSN("postgres"))
+	p, through := newProxy(t, database(t))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	var err error
 	for _, lose := range []int32{loseNothing, loseAnswer} {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
 // TestGroupCommitLost loses a group's COMMIT in three ways: each member is stored
@@ -56,8 +55,7 @@ func TestGroupCommitLost(t *testing.T) {
 func TestGroupCommitNeverKnown(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
-	c := pgtest.New(t)
-	p, through := newProxy(t, c.DSN("postgres"))
+	p, through := newProxy(t, database(t))
 	s := openTest(t, Config{URL: through, MaxConns: 2, Patience: 300 * time.Millisecond})
 	inside := func(int) error {
 		p.lose.Store(loseAnswer)
@@ -76,7 +74,8 @@ func TestGroupCommitNeverKnown(t *testing.T) {
 	}
 }
 
-// TestGroupKilled terminates the session between a group's answers and its COMMIT.
+// TestGroupKilled terminates the session between a group's answers and its COMMIT: each member is still
+// stored once.
 func TestGroupKilled(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

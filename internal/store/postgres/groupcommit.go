@@ -368,7 +368,7 @@ func (g *group) withdraw(m *member) bool {
 // seal waits until all closures have ended or maxClosureTime has passed, and returns the
 // members that write.
 func (g *group) seal() (writers []*member) {
-	timer := time.NewTimer(maxClosureTime)
+	timer := time.NewTimer(g.s.config.maxClosureTime)
 	select {
 	case <-g.allEnded:
 	case <-timer.C:

@@ -21,7 +21,7 @@ func together(t testing.TB, s *Store, calls ...func() error) []error {
 	return gathered(t, s, calls...)()
 }
 
-// gathered is together, but returns when the group has begun.
+// gathered does the same, but returns when the group may start. ended waits for the Updates.
 func gathered(t testing.TB, s *Store, calls ...func() error) (ended func() []error) {
 	t.Helper()
 	l := &s.groupQueue
@@ -60,7 +60,8 @@ func openNew(tx gatehouse.Tx, key string) error {
 	return err
 }
 
-// addLeaf is an Update that stores a leaf exactly once per key, and runs inside before that.
+// addLeaf returns an Update that stores a leaf with the key as its subject. Before that, it calls inside with
+// the number of the run.
 func addLeaf(ctx context.Context, s *Store, key string, inside func(run int) error) func() error {
 	return func() error {
 		run := 0
@@ -105,7 +106,7 @@ func wantLeaves(t testing.TB, s *Store, want ...string) {
 	}
 }
 
-// TestGroupTrips: a group takes two round trips, whatever its size.
+// TestGroupTrips: a group of 24 decisions takes two round trips.
 func TestGroupTrips(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter
@@ -279,7 +280,7 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 			if err := tx.InsertTenant(&gatehouse.Tenant{ID: early, CreatedAt: time.UnixMicro(1)}); err != nil {
 				return err
 			}
-			// This Update reads the clock first.
+			// AppendLeaf reads the clock: the first read of this Update.
 			return tx.AppendLeaf(&gatehouse.Leaf{Tenant: early, Type: "t", Subject: early, Actor: "a"})
 		})
 	}()
@@ -305,7 +306,7 @@ func TestWriteFirstRunsAlone(t *testing.T) {
 // stores nothing, and the group continues without a member that takes too long.
 func TestGroupMemberGone(t *testing.T) {
 	t.Parallel()
-	s := openTest(t, Config{})
+	s := openTest(t, Config{maxClosureTime: maxClosureTime})
 	ctx, cancel := context.WithCancel(context.Background())
 	others := make(chan struct{})
 	var slow atomic.Int64

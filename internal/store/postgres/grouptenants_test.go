@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestGroupMembersSeeTheirTenant: a member finds the actions of its own tenant only, also in a group with a member of the
-// tenant that has them.
+// TestGroupMembersSeeTheirTenant: a member finds the actions of its own tenant only, even if another member of
+// its group belongs to the tenant of an action.
 func TestGroupMembersSeeTheirTenant(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -34,8 +34,8 @@ func TestGroupMembersSeeTheirTenant(t *testing.T) {
 	}
 }
 
-// TestGroupSeesItsTenants: a statement that does not name the tenant sees, in a group, the rows of the members' tenants,
-// and no others.
+// TestGroupSeesItsTenants: in a group, a statement that does not name the tenant sees the rows of the members'
+// tenants, and no others.
 func TestGroupSeesItsTenants(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -58,8 +58,8 @@ func TestGroupSeesItsTenants(t *testing.T) {
 	}
 }
 
-// TestGroupWritesForTenants: a member that writes for several tenants, none of which it named when it joined, stays in its
-// group. The leaves of each tenant share a row of their own.
+// TestGroupWritesForTenants: a member that writes for several tenants, none of which it named when it joined,
+// stays in its group. No row of audit_waiting holds leaves of two tenants.
 func TestGroupWritesForTenants(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter

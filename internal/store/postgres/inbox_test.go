@@ -124,6 +124,9 @@ func TestInboxReadsItsPage(t *testing.T) {
 				if want := inOrder(t, s, in.tenant, "true"); !slices.Equal(got, want) {
 					t.Errorf("%s: the %d listed actions are not the %d wanted ones in their order", in.tenant, len(got), len(want))
 				}
+				if name != "analyzed" {
+					continue // what a filter lists does not depend on the statistics
+				}
 				for where, f := range map[string]gatehouse.ActionFilter{
 					`action_type = 'note'`: {ActionType: "note"}, `risk = 2`: {RiskLevel: 2},
 					`proposer_id = 'prn_bot'`:        {ProposedBy: "prn_bot", Limit: 200},

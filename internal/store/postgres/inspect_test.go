@@ -27,7 +27,7 @@ func TestInspect(t *testing.T) {
 	if err := s.pool.QueryRow(t.Context(), count).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	// an address for replicas
+	// The address of a replica, which accepts only servers that take writes.
 	r, err := Inspect(t.Context(), Config{URL: url + "&target_session_attrs=read-write", MaxConns: 2})
 	if err != nil {
 		t.Fatal(err)

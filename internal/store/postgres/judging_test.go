@@ -13,8 +13,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// bomb is the default policy with one more rule, which takes long to evaluate and matches nothing.
-// n is part of the rule's id, so that each n makes another version of the policy.
+// bomb is the default policy with one more rule, which takes long to evaluate and matches nothing. It ends early for
+// other action types, which ApplyPolicy tries. n is part of the rule's id, so that each n makes another version of the
+// policy.
 func bomb(n int) string {
 	list := "[" + strings.TrimSuffix(strings.Repeat("1,", 300), ",") + "]"
 	var b strings.Builder
@@ -22,8 +23,8 @@ func bomb(n int) string {
 	if !strings.Contains(b.String(), "\nrules:") {
 		panic("the default policy has no rules")
 	}
-	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, when: '%s.all(a, %s.all(b, a == b)) && false'}",
-		n, list, list)
+	rules := fmt.Sprintf("\nrules:\n  - {id: bomb%d, then: needs_approval, "+
+		"when: 'action.type == \"price_change\" && %s.all(a, %s.all(b, a == b)) && false'}", n, list, list)
 	return strings.Replace(b.String(), "\nrules:", rules, 1)
 }
 

@@ -68,7 +68,7 @@ func TestLockQueue(t *testing.T) {
 }
 
 // TestShortLockWait: an Update first waits for a lock for a short time, and then for the connections'
-// lock_timeout. A lock_timeout below the short time is never exceeded.
+// lock_timeout. A lock_timeout that is not longer than the short time is kept.
 func TestShortLockWait(t *testing.T) {
 	t.Parallel()
 	for timeout, brief := range map[string]bool{"0": true, "10s": true, "100ms": false, "20ms": false} {

@@ -56,6 +56,9 @@ func openTest(t testing.TB, config Config) *Store {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if config.maxClosureTime == 0 {
+		config.maxClosureTime = 20 * time.Second // so that groups lose no member on a busy machine
+	}
 	s, err := Open(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)

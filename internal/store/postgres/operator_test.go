@@ -90,7 +90,7 @@ func TestPingOfForgetful(t *testing.T) {
 func TestPingOverEndedConnections(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
-	for range 10 {
+	for range 3 {
 		err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 		if err != nil {
 			t.Fatal(err)

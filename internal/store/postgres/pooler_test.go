@@ -126,7 +126,7 @@ func TestSharedSessionsAreRefused(t *testing.T) {
 	}
 }
 
-// TestSharedLater: the pooler is reconfigured under a running process.
+// TestSharedLater: Ping notices that a pooler was reconfigured under a running process.
 func TestSharedLater(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{MaxConns: 2})

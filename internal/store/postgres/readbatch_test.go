@@ -62,10 +62,10 @@ var brokenVersions = reads[tenantRow](`
 SELECT r.n, 1 / (r.n - r.n)
 FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r`)
 
-// slowVersions takes two seconds.
+// slowVersions waits for the sequence called free, for at most 20 s. It waits for no lock, because of lock_timeout.
 var slowVersions = reads[tenantRow](`
 SELECT r.n, 1
-FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r, pg_sleep(2)`)
+FROM (SELECT tenant, n FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $2) r, wait_until_free()`)
 
 // versions is a Read that wants the versions that a statement finds.
 func versions(ctx context.Context, s *Store, tenant string, from statementOf[tenantRow], want ...int64) func() error {
@@ -83,7 +83,8 @@ func versions(ctx context.Context, s *Store, tenant string, from statementOf[ten
 	}
 }
 
-// withPolicies gives each tenant a policy; that of the n-th tenant has version n+1.
+// withPolicies stores the tenants with a policy each: of version 1 for the first tenant, of version 2 for the
+// second, and so on.
 func withPolicies(t testing.TB, s *Store, tenants ...string) {
 	t.Helper()
 	for n, tenant := range tenants {
@@ -157,12 +158,20 @@ func TestReadBatchOfFailures(t *testing.T) {
 }
 
 // TestReadBatchMemberGone: a caller who gives up returns at once, whether it waits for a batch or its batch
-// waits for the server. The others get their answers. A batch that waits for long does not delay other Reads.
+// waits for the server. The others get their answers. A Read that begins while the batch waits succeeds.
 func TestReadBatchMemberGone(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter
 	s := openTest(t, Config{trip: counter.record})
 	withPolicies(t, s, "acme")
+	statement(t, s.config.URL, `CREATE SEQUENCE free`)
+	statement(t, s.config.URL, `CREATE FUNCTION wait_until_free() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..4000 LOOP
+    EXIT WHEN (SELECT last_value FROM free) = 2;
+    PERFORM pg_sleep(0.005);
+  END LOOP;
+END $$`)
 	release := holdBatches(t, s)
 	others := make(chan error, 4)
 	start := func(call func() error) <-chan error {
@@ -194,10 +203,15 @@ func TestReadBatchMemberGone(t *testing.T) {
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("a member of a batch under way: %v", err)
 	}
-	err := s.Read(t.Context(), "acme", func(tx gatehouse.ReadTx) error { tx.Now(); return nil })
-	if err != nil {
-		t.Error(err)
+	soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := versions(soon, s, "acme", activeVersions, 1)(); err != nil {
+		t.Errorf("while the batch waits: %v", err)
 	}
+	if len(others) > 0 {
+		t.Error("the batch did not wait")
+	}
+	statement(t, s.config.URL, `SELECT setval('free', 2)`)
 	for range 4 {
 		if err := <-others; err != nil {
 			t.Error(err)

@@ -209,7 +209,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestSweepersPassEachOther runs a sweeper while another one has rows locked.
+// TestSweepersPassEachOther runs a sweeper while another one has rows locked: it gets the other rows.
 func TestSweepersPassEachOther(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -273,9 +273,4 @@ func TestOpenTogether(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	statement(t, url, `INSERT INTO gatehouse_schema (version) VALUES (9999)`)
-	if s, err := Open(context.Background(), Config{URL: url}); err == nil {
-		s.Close()
-		t.Error("a database of a newer version was opened")
-	}
 }

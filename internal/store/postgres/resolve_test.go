@@ -103,8 +103,8 @@ func TestOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// TestOutcomeOfLostSession: a standby that took over before it had received a transaction, or its
-// session, does not have it; not even if it has given the session's seq to another session.
+// TestOutcomeOfLostSession: a transaction counts as not stored if a standby took over before it had received
+// the transaction or the row of its session, even if the standby gave the row's seq to another session.
 func TestOutcomeOfLostSession(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -190,8 +190,8 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 	}
 }
 
-// TestOutcomeOnStandby: a standby takes no writes either, but knows neither the sessions of its
-// primary nor everything that the primary has stored.
+// TestOutcomeOnStandby: a standby cannot tell the outcome. It takes no writes either, but knows neither the
+// sessions of its primary nor everything that the primary has stored.
 func TestOutcomeOnStandby(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)

@@ -99,8 +99,8 @@ func TestOthersTables(t *testing.T) {
 	}
 }
 
-// TestRevokedPrivilege: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy,
-// the log gives the reason, and the store does not retry.
+// TestRevokedPrivilege: Ping names the table of a revoked privilege. A caller that needs it gets ErrBusy with
+// the name of the table in the text, and the store does not retry.
 func TestRevokedPrivilege(t *testing.T) {
 	t.Parallel()
 	var trips atomic.Int64 // a View sends ROLLBACK at its end

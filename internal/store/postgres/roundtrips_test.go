@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -181,12 +182,12 @@ func (p *people) approve(ctx context.Context, id string, a *gatehouse.Action) er
 	return err
 }
 
-// TestRoundTrips bounds the round trips of each use case: an added round trip shows here, not
+// TestRoundTrips counts the round trips of frequent use cases: an added round trip shows here, not
 // only on a remote server.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter
-	p := populate(t, openTest(t, Config{trip: counter.record}))
+	p := populate(t, openTest(t, Config{trip: counter.record, companionWait: 5 * time.Second}))
 	agent, ana := p.known(p.agent), p.known(p.ana)
 	p.propose(agent) // reads and parses the policy
 	if err := p.gate.SaveView(ana, "mine", ""); err != nil {
@@ -270,9 +271,6 @@ func TestRoundTrips(t *testing.T) {
 		})
 	}
 	one, two := drain(1), drain(2)
-	if two-one != 2 {
-		two = drain(2) // the two share a group if both are ready in time; a busy machine may delay one
-	}
 	// Three for the claim, two for the intent, two for the outcome, and two for the
 	// notifications.
 	if one != 9 {
@@ -284,8 +282,8 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestRoundTripsOfOlderPolicy: after a change of the policy, the first decision runs two transactions. Each
-// later one reads the action first if the one before it had to.
+// TestRoundTripsOfOlderPolicy: after a change of the policy, the first decision runs its transaction twice. A
+// later decision reads its action first if the decision before it was about an action of the older policy.
 func TestRoundTripsOfOlderPolicy(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter
@@ -303,12 +301,11 @@ func TestRoundTripsOfOlderPolicy(t *testing.T) {
 			}
 		})
 	}
-	decide("older, the first", old[0])
 	got := []int{
-		decide("older, the second", old[1]), decide("younger, the first", young[0]),
+		decide("older, the first", old[0]), decide("older, the second", old[1]), decide("younger, the first", young[0]),
 		decide("younger, the second", young[1]),
 	}
-	if want := []int{3, 3, 2}; !slices.Equal(got, want) {
+	if want := []int{5, 3, 3, 2}; !slices.Equal(got, want) {
 		t.Errorf("%d round trips, want %d", got, want)
 	}
 }

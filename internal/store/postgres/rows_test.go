@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// TestPageIsAsItsActionsAre compares the rows of pages with the actions found by id: pending
-// and sent, with votes whose texts must come through unchanged.
+// TestPageIsAsItsActionsAre compares the rows of pages with the actions found by id: pending and
+// approved ones, with votes whose texts must come through unchanged.
 func TestPageIsAsItsActionsAre(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -77,8 +77,8 @@ func TestPageIsAsItsActionsAre(t *testing.T) {
 	}
 }
 
-// TestPageIsNotReadPastItsSize: from a page of large proposals the server sends only what fits,
-// in a second round trip. A proposal larger than a page comes alone.
+// TestPageIsNotReadPastItsSize: of large proposals the server sends only what fits on the page and the next
+// one, in at most two round trips. A proposal larger than a page comes alone.
 func TestPageIsNotReadPastItsSize(t *testing.T) {
 	t.Parallel()
 	var counter tripCounter

@@ -65,8 +65,8 @@ func leasedRuns(t *testing.T, s *Store, n int) []*gatehouse.Step {
 	return leased
 }
 
-// closeStep is the transition for a worker's answer: attempt, step, leaf, and the next step, or
-// with last the end of the run.
+// closeStep is the transition for a worker's answer: attempt, step, leaf, and the next step or, with last, the
+// end of the run.
 func closeStep(s *Store, leased *gatehouse.Step, last bool) func() error {
 	return func() error {
 		return s.Update(context.Background(), leased.Tenant, func(tx gatehouse.Tx) error {
@@ -359,7 +359,7 @@ func TestAttemptIsOfItsStep(t *testing.T) {
 	}
 }
 
-// TestOrderedWrites: the writes of a member about runs are sorted into the order of groups,
+// TestOrderedWrites: a member's writes about runs are sorted into the order in which groups write,
 // unless the member writes a step twice or writes anything else.
 func TestOrderedWrites(t *testing.T) {
 	t.Parallel()

@@ -18,9 +18,8 @@ import (
 
 var parkedRuns = flag.Int("parked", 100_000, "runs in BenchmarkParkedRuns")
 
-// TestRunPlans checks the plans of the frequent queries of a server's loops for empty tables:
-// each part uses the named index, in its order, and no index that contains an unlimited number
-// of parked rows.
+// TestRunPlans checks the plans of the queries about runs for empty tables: each part goes by the
+// named index, and nothing is sorted.
 func TestRunPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -114,7 +113,7 @@ func wantIndexes(t *testing.T, sql string, lines []string, want string) {
 		if unindexed.MatchString(line) {
 			t.Errorf("%s\n%s", sql, line)
 		}
-		// The lookup of an action is not part of these statements.
+		// The index by which an action is looked up is not checked.
 		if m := byIndex.FindStringSubmatch(line); m != nil && !strings.Contains(line, " on action ") {
 			indexes = append(indexes, m[1])
 		}

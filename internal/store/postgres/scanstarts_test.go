@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// look makes a queue scan from the beginning now, and use the result from then on.
+// look lets a queue scan from the beginning now. All later scans start at the marks that it returns.
 func look(t *testing.T, s *Store, f *scanStart) (m lowMarks) {
 	t.Helper()
 	f.longScan, f.nextScan = true, time.Time{}
@@ -27,7 +27,7 @@ func look(t *testing.T, s *Store, f *scanStart) (m lowMarks) {
 	return m
 }
 
-// begins opens a transaction of another program, and returns its clock.
+// begins opens a transaction under the name of a program, and returns the server's clock.
 func begins(t *testing.T, s *Store, program string) (tx pgx.Tx, at int64) {
 	t.Helper()
 	ctx := context.Background()

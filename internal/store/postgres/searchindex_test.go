@@ -2,8 +2,8 @@ package postgres
 
 import "testing"
 
-// TestSearchHead: row numbers are complete only when every transaction that began before they
-// were read has ended, and those whose start is hidden have had their time.
+// TestSearchHead: row numbers are complete only when every transaction that began before they were read has
+// ended, and maxForeignTx has passed, since the start of another role's transaction is not visible.
 func TestSearchHead(t *testing.T) {
 	t.Parallel()
 	const second = 1_000_000

@@ -13,15 +13,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 )
 
-// bereft returns a cluster, and a function after which its commits wait for a missing standby.
-func bereft(t *testing.T) (c *pgtest.Cluster, leave func()) {
+// synchronous sets whether each COMMIT waits for the missing standby.
+func synchronous(t *testing.T, c *pgtest.Cluster, on bool) {
 	t.Helper()
-	c = pgtest.New(t)
-	return c, func() {
-		t.Helper()
-		if err := c.Synchronous(true); err != nil {
-			t.Fatal(err)
-		}
+	if err := c.Synchronous(on); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -31,16 +27,16 @@ func putTenant(s *Store, id string) error {
 	})
 }
 
-// TestCommitWithoutStandby: a commit that no standby has is not acknowledged, however often it
-// is looked up, and nobody sees it. Once there is a standby, it is stored.
+// TestCommitWithoutStandby: a commit that no standby has is not acknowledged, however often it is looked
+// up, and nobody sees it. Once no standby is required, it is stored.
 func TestCommitWithoutStandby(t *testing.T) {
 	t.Parallel()
-	c, leave := bereft(t)
+	c := pgtest.New(t)
 	s := openTest(t, Config{URL: c.DSN("postgres"), Patience: time.Second})
 	if err := putTenant(s, "before"); err != nil {
 		t.Fatal(err)
 	}
-	leave()
+	synchronous(t, c, true)
 	if err := putTenant(s, "acme"); err == nil || errors.Is(err, gatehouse.ErrBusy) ||
 		errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v: no standby has it, and nobody knows whether one will", err)
@@ -65,9 +61,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 			t.Fatal("the store is ready, and takes no writes")
 		}
 	}
-	if err := c.Synchronous(false); err != nil {
-		t.Fatal(err)
-	}
+	synchronous(t, c, false)
 	for end := time.Now().Add(time.Minute); len(s.updateSlots) > 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the slot is not released")
@@ -78,21 +72,20 @@ func TestCommitWithoutStandby(t *testing.T) {
 	}
 }
 
-// TestCommitWaitCanceled: after somebody cancels a COMMIT that waits for a standby, the server
-// reports it as committed.
+// TestCommitWaitCanceled: if somebody cancels a COMMIT that waits for a standby, the server reports it as
+// committed, but the store does not acknowledge it.
 func TestCommitWaitCanceled(t *testing.T) {
 	t.Parallel()
+	c := pgtest.New(t)
 	for name, end := range map[string]string{"cancel": "pg_cancel_backend", "terminate": "pg_terminate_backend"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c, leave := bereft(t)
 			s := openTest(t, Config{URL: c.DSN("postgres"), Patience: 2 * time.Second})
-			if err := putTenant(s, "before"); err != nil {
+			if err := putTenant(s, name+"_before"); err != nil {
 				t.Fatal(err)
 			}
-			leave()
+			synchronous(t, c, true)
 			done := make(chan error, 1)
-			go func() { done <- putTenant(s, "acme") }()
+			go func() { done <- putTenant(s, name+"_acme") }()
 			conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
 			if err != nil {
 				t.Fatal(err)
@@ -110,10 +103,8 @@ func TestCommitWaitCanceled(t *testing.T) {
 			if n := len(s.updateSlots); name == "cancel" && n > 0 {
 				t.Errorf("%d slots are in use: the connection is back in the pool", n)
 			}
-			if err := c.Synchronous(false); err != nil {
-				t.Fatal(err)
-			}
-			if err := putTenant(s, "after"); err != nil {
+			synchronous(t, c, false)
+			if err := putTenant(s, name+"_after"); err != nil {
 				t.Errorf("the store does not recover: %v", err)
 			}
 		})

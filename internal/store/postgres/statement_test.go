@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -19,10 +21,11 @@ import (
 
 var rowLocks = regexp.MustCompile(`\bFOR (SHARE|NO KEY UPDATE)\b`)
 
-// statements are all statements over arrays.
+// statements are the statements over arrays that are checked.
 var statements = map[string]*arrayStatement{
 	"activeVersions":    activeVersions.arrayStatement,
 	"appendLeaves":      appendLeaves.arrayStatement,
+	"checkCeilings":     checkCeilings.arrayStatement,
 	"findActions":       findActions.arrayStatement,
 	"findAnswerers":     findAnswerers.arrayStatement,
 	"findAnswers":       findAnswers.arrayStatement,
@@ -46,6 +49,7 @@ var statements = map[string]*arrayStatement{
 	"insertReflexions":  insertReflexions.arrayStatement,
 	"insertUsages":      insertUsages.arrayStatement,
 	"lockActions":       lockActions.arrayStatement,
+	"lockCeilings":      lockCeilings.arrayStatement,
 	"lockCredentials":   lockCredentials.arrayStatement,
 	"lockPeople":        lockPeople.arrayStatement,
 	"lockPushes":        lockPushes.arrayStatement,
@@ -59,6 +63,7 @@ var statements = map[string]*arrayStatement{
 	"passSteps":         passSteps.arrayStatement,
 	"putVotes":          putVotes.arrayStatement,
 	"releaseClaims":     releaseClaims.arrayStatement,
+	"reserveClaims":     reserveClaims.arrayStatement,
 	"setRunOutputs":     setRunOutputs.arrayStatement,
 	"settleDecision":    settleDecision.arrayStatement,
 	"updatePushes":      updatePushes.arrayStatement,
@@ -69,13 +74,44 @@ var statements = map[string]*arrayStatement{
 
 // unowned are the writes that two members of a group may send for the same object.
 var unowned = []string{
-	"appendLeaves", "insertAnswers", "insertMirrors", "insertReflexions", "insertUsages", "releaseClaims",
-	"wakeActionSteps", "wakeParents",
+	"appendLeaves", "checkCeilings", "insertAnswers", "insertMirrors", "insertReflexions", "insertUsages", "lockCeilings",
+	"releaseClaims", "wakeActionSteps", "wakeParents",
 }
 
-// The first column is unnested, the others are looked up by the number of the row.
+// declared finds the statements in the source.
+var declared = regexp.MustCompile(`(?m)^(?:var |\t)(\w+) += (?:reads|locks|writes|single)\[`)
+
+// TestStatementsAreChecked: TestStatements omits no statement.
+func TestStatementsAreChecked(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(source), -1) {
+			if found++; statements[m[1]] == nil {
+				t.Errorf("%s: %s is not in statements", file, m[1])
+			}
+		}
+	}
+	if found != len(statements) {
+		t.Errorf("%d statements in the source, %d are checked", found, len(statements))
+	}
+}
+
+// The first column is unnested, the others are looked up by the number of the row, which a statement with one
+// column does not need.
 var (
-	firstColumn   = regexp.MustCompile(`FROM unnest\(\$1::(\w+)\[\]\) WITH ORDINALITY AS r\("?(\w+)"?, n\)`)
+	firstColumn   = regexp.MustCompile(`FROM unnest\(\$1::(\w+)\[\]\) (?:WITH ORDINALITY AS r\("?(\w+)"?, n\)|AS (\w+))`)
 	scalarColumns = regexp.MustCompile(`\$(\d+)::(\w+) AS "?(\w+)"?`)
 	otherColumns  = regexp.MustCompile(`\(\$(\d+)::(\w+)\[\]\)\[n\] AS "?(\w+)"?`)
 )
@@ -106,7 +142,7 @@ func TestStatements(t *testing.T) {
 			if first == nil {
 				t.Fatalf("%s has no rows", name)
 			}
-			types, names := []string{first[1]}, []string{first[2]}
+			types, names := []string{first[1]}, []string{first[2] + first[3]}
 			for i, m := range otherColumns.FindAllStringSubmatch(text, -1) {
 				if m[1] != strconv.Itoa(i+2) {
 					t.Errorf("%s: %s is argument %s", name, m[3], m[1])

@@ -40,6 +40,10 @@ type Config struct {
 	callers int
 	// companionWait replaces the constant companionWait, for tests.
 	companionWait time.Duration
+	// maxClosureTime replaces the constant maxClosureTime, for tests.
+	maxClosureTime time.Duration
+	// maxConnectRetry replaces the constant maxConnectRetry, for tests.
+	maxConnectRetry time.Duration
 	// trip receives the statements of each round trip, for tests.
 	trip func(statements []string)
 }
@@ -96,6 +100,12 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	}
 	if config.companionWait == 0 {
 		config.companionWait = companionWait
+	}
+	if config.maxClosureTime == 0 {
+		config.maxClosureTime = maxClosureTime
+	}
+	if config.maxConnectRetry == 0 {
+		config.maxConnectRetry = maxConnectRetry
 	}
 	if config.Patience == 0 {
 		config.Patience = 30 * time.Second

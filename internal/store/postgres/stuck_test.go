@@ -30,7 +30,7 @@ func noLockTimeout(t *testing.T) string {
 	return u.String()
 }
 
-// lockRows locks actions in a session that is not the store's, until free is called.
+// lockRows locks the approvals of actions in a session that is not the store's, until free is called.
 func lockRows(t *testing.T, s *Store, ids ...string) (free func()) {
 	t.Helper()
 	ctx := context.Background()

@@ -56,7 +56,10 @@ func TestClockAfterLocks(t *testing.T) {
 // waitForLock returns when a session waits for a lock.
 func waitForLock(t *testing.T, s *Store) {
 	t.Helper()
-	for lockWaits(t, s) == 0 {
+	for end := time.Now().Add(30 * time.Second); lockWaits(t, s) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("no session waits for a lock")
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ func (s *Store) acquireView(ctx context.Context) (*pgxpool.Conn, error) {
 			return c, nil
 		}
 		<-s.viewSlots
-		if kindOf(err) != lost || time.Since(began)+pause > maxConnectRetry {
+		if kindOf(err) != lost || time.Since(began)+pause > s.config.maxConnectRetry {
 			return nil, err
 		}
 		timer := time.NewTimer(pause/2 + rand.N(pause/2))

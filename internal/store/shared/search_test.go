@@ -27,8 +27,8 @@ func TestWordsOfValues(t *testing.T) {
 	}
 }
 
-// TestLongWords checks that a word that the index has cut is found by all of its
-// beginnings.
+// TestLongWords checks that a word that the index has cut is found by its
+// beginnings, short and long.
 func TestLongWords(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 60)

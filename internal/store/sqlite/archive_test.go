@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestKeptButForTheCopy bypasses the store and tries forbidden deletes: a row
-// whose action is not in the archive, and a row of the archive.
+// TestKeptButForTheCopy bypasses the store and tries what is forbidden: to delete
+// rows of an action that is not in the archive, and to delete or change the archive.
 func TestKeptButForTheCopy(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

@@ -80,7 +80,7 @@ func TestCeilingSums(t *testing.T) {
 		if i%50 != 0 && i < n-1 {
 			continue
 		}
-		for range 2 { // the second time, some accounts are read again
+		for range 2 { // if the sums were cleared in between, they are read again
 			var spans []gatehouse.CeilingSpan
 			for _, ago := range []time.Duration{0, 5 * time.Millisecond, time.Hour} {
 				for scope := range 8 {

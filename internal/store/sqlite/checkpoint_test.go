@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -25,10 +26,11 @@ func TestLogIsBounded(t *testing.T) {
 	for range 2 { // two overlapping Views: there is hardly ever a moment without one
 		views.Go(func() {
 			for reading.Err() == nil {
-				err := s.ViewQueues(
-					t.Context(),
-					func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err },
-				)
+				err := s.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+					_, err := q.ListTenants()
+					time.Sleep(time.Millisecond) // the pauses between Views are much shorter
+					return err
+				})
 				if err != nil {
 					t.Error(err)
 					return
@@ -36,7 +38,7 @@ func TestLogIsBounded(t *testing.T) {
 			}
 		})
 	}
-	// Eventually the log holds fewer pages than were written: at once on an
+	// Eventually the log holds at most half of the pages written: at once on an
 	// idle machine, later where the checkpointer rarely runs.
 	const page, most = 4096, 20
 	rounds := 0

@@ -73,9 +73,7 @@ func walked(t *testing.T, s *Store) {
 }
 
 // The CHECKs on the rows of each decision and push compare values with =:
-// SQLite builds a temporary table for an IN list of more than two. These
-// statements also open no statement journal (see 0100_base.sql), except for
-// batch statements.
+// SQLite builds a temporary table for an IN list of more than two.
 func TestHotWritesMakeNoTables(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -116,7 +114,7 @@ func TestHotWritesMakeNoTables(t *testing.T) {
 }
 
 // No statement is compiled again because of a bound value such as the limit of
-// a page. That used to take a tenth of the time of pushes and steps.
+// a page. Compiling again takes a tenth of the time of pushes and steps.
 func TestNothingIsCompiledTwice(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

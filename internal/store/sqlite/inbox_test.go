@@ -15,8 +15,8 @@ import (
 
 var inboxRows = flag.Int("inbox", 20_000, "actions in BenchmarkInbox; a tenth of them are pending")
 
-// populate inserts n actions with bulk statements. One in every is pending.
-// expiry is an SQL expression over the row number i, in seconds.
+// populate inserts n actions with bulk statements. One of `every` actions is pending.
+// expiry is an SQL expression: the seconds until action number i expires.
 func populate(tb testing.TB, s *Store, n, every int, expiry string) {
 	tb.Helper()
 	err := s.Update(context.Background(), gatehouse.DefaultTenant, func(x gatehouse.Tx) error {
@@ -161,8 +161,8 @@ ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(exp
 	}
 }
 
-// TestQueryPlans runs the lists and asks SQLite for the plan of every statement
-// that they prepared: no plan may scan a whole table.
+// TestQueryPlans runs the lists and asks SQLite for the plans of the statements
+// that they prepared: only by an index may a plan scan a whole table other than meta.
 func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{Readers: 1})

@@ -75,6 +75,7 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() }) // in case the test ends early
 		lines := bufio.NewScanner(stdout)
 		for killed := false; lines.Scan(); {
 			line := lines.Text()

@@ -66,8 +66,8 @@ func findToken(t *testing.T, s *Store, id string) (hash [32]byte) {
 	return hash
 }
 
-// TestCredentialsAreForgotten checks that cached keys and tokens are dropped
-// before the change that concerns them is answered.
+// TestCredentialsAreForgotten checks that a cached key or token is dropped
+// before an Update that changes it returns.
 func TestCredentialsAreForgotten(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})

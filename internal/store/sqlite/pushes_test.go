@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestPushesOfEachStatus finds and counts pushes by status wherever the status
-// has an index, and checks when the leases of both kinds end.
+// TestPushesOfEachStatus finds and counts the pushes of each status, and finds
+// those whose leases have ended, inside and outside of lanes.
 func TestPushesOfEachStatus(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
@@ -122,7 +122,7 @@ func TestPushesOfEachStatus(t *testing.T) {
 	late(first.Add(-time.Second))
 	late(first, inLane...)
 	late(all, slices.Concat(want[gatehouse.PushPicking], want[gatehouse.PushSent])...)
-	// With nothing queued, the next work is the earliest lease end.
+	// Without the queued pushes of default, the next work is the earliest lease end.
 	viewQueues(t, s, func(q gatehouse.ReadQueues) error {
 		next, err := q.NextPushAt("default")
 		if !next.Equal(first) {

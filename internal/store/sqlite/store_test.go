@@ -62,37 +62,6 @@ func pendingAction(id string, at time.Time) *gatehouse.Action {
 	}
 }
 
-func TestSmoke(t *testing.T) {
-	s := openTest(t, Config{})
-	ctx := context.Background()
-	err := s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
-		return tx.InsertAction(pendingAction("1", tx.Now()))
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.Update(ctx, gatehouse.DefaultTenant, func(tx gatehouse.Tx) error { return decide(tx, "1") })
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = s.View(ctx, "default", func(tx gatehouse.ReadTx) error {
-		a, err := tx.FindAction("apr_1")
-		t.Logf("%+v %+v", a, a.Push)
-		for _, f := range []gatehouse.ActionFilter{{}, {Status: "pending"}, {Status: "expired"},
-			{Status: "approved", Query: "supplier"}, {Sort: gatehouse.SortUrgency}} {
-			p, err := tx.ListActions(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Log(len(p.Items))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func decide(tx gatehouse.Tx, id string) error {
 	a, err := tx.LockAction("act_" + id)
 	if err != nil {

@@ -336,7 +336,8 @@ func TestUnclearCommit(t *testing.T) {
 	})
 }
 
-// TestClockSurvivesRestart sets the wall clock back while the store is closed.
+// TestClockSurvivesRestart sets the wall clock back while the store is closed:
+// the store's clock stays where it was.
 func TestClockSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/sub/gatehouse.db"
