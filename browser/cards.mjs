@@ -1,5 +1,5 @@
-// Pictures of honest and hostile cards, one file each, to be read by people who know nothing else:
-// what changes, who says so, and what happens on approval. They go to the folder that is named.
+// Pictures of honest and hostile cards, one file each, in the folder that the argument names. Readers who
+// know nothing else say what changes, who says so, and what happens on approval.
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { desktop, launch, signIn } from "./lib/browser.mjs";

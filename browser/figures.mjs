@@ -1,4 +1,4 @@
-// Figures of the console with many pending, for docs/proof/performance.md:
+// Figures of the console with many pending actions, for docs/proof/performance.md:
 //   node figures.mjs [PENDING]
 // First byte by fetch, interactions by a real browser, on one machine.
 import { launch, newPage, signIn } from "./lib/browser.mjs";

@@ -213,7 +213,7 @@ func TestIDsStaySegments(t *testing.T) {
 	}
 }
 
-// TestWaitContinues waits longer than one long poll of the server.
+// TestWaitContinues: after a long poll without a decision, the client polls again.
 func TestWaitContinues(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, ok(`{"status":"pending"}`), ok(`{"status":"pending"}`), ok(`{"status":"approved"}`))

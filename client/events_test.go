@@ -103,7 +103,7 @@ func TestWaitDecision(t *testing.T) {
 	if _, err := c.WaitDecision(t.Context(), "act_2"); gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("an unknown action: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	s.answers = append(s.answers[:0:0], problem(gatehouse.CodeBusy, "5"))
 	if _, err := c.WaitDecision(ctx, "act_1"); !errors.Is(err, context.DeadlineExceeded) ||

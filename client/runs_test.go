@@ -70,8 +70,8 @@ func TestWaitRun(t *testing.T) {
 	}
 }
 
-// TestRetriesOfWorkers lists the calls that are repeated after a connection error: those that have
-// no further effect, and reports, which keep their Idempotency-Key.
+// TestRetriesOfWorkers: after a connection error, the client repeats the calls whose repetition has no
+// effect, and those with an Idempotency-Key. It does not repeat a lease.
 func TestRetriesOfWorkers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -31,8 +31,8 @@ export function binary() {
 }
 
 /**
- * A free port, below the range from which systems assign ports to clients: such a
- * port could be taken while the server restarts.
+ * A free port below the range from which systems assign ports to clients: a port of
+ * that range could be taken while the server restarts.
  */
 async function freePort() {
   for (;;) {

@@ -6,7 +6,7 @@ import { build } from "./gatehouse.mjs";
 
 export const client = { id: "gatehouse", secret: "s3cret" };
 
-/** Starts the provider until the file's tests are over; people log in by subject and password. */
+/** Starts the provider, which ends after the file's tests; people log in by subject and password. */
 export async function provider(url, people) {
   const child = spawn(await build("./browser/idp"), { stdio: ["pipe", "pipe", "inherit"] });
   after(() => child.stdin.end());

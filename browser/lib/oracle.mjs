@@ -23,8 +23,7 @@ export function skeleton() {
     if (el.matches("mark.odd:not([id]), wbr") && [...el.attributes].every((a) => a.name === "class" ||
       a.name === "title") && !el.children.length) return;
     if (el.matches("div.tl-axis[aria-hidden]")) return; // a run that took no time has none
-    // A page checks for news at any time. Meanwhile its part has an additional class, and
-    // afterwards an empty one.
+    // A page asks for news at any time. Until the answer, the part that asks has the class htmx-request.
     const asks = [...el.classList].every((c) => c === "htmx-request");
     const own = [...el.attributes].filter((a) => a.name !== "class" || !asks)
       .map((a) => (acts.test(a.name) ? `${a.name}=${plain(a.value)}` : a.name))
@@ -57,8 +56,8 @@ export async function visit(page, url) {
 }
 
 /**
- * Opens the first of every eight pages. The others replace its main part, by the console's own htmx, which takes a
- * fraction of the work.
+ * Returns a function that shows a page. It loads one page in eight; of the other seven it fetches only the main part,
+ * with the console's own htmx, which takes a fraction of the work.
  */
 export function opener() {
   let n = 0;

@@ -4,8 +4,8 @@ import { items } from "./ledger.mjs";
 const target = (i) => ({ entity_type: "item", entity_ref: items[i].sku, version: items[i].version });
 
 /**
- * Fills the gate; ana administers, bo and cy approve. think, if given, is waited
- * for before each decision, with its number.
+ * Fills the gate; ana administers, bo and cy approve. Before each decision, fill
+ * calls think with the decision's number and waits for it.
  */
 export async function fill(g, think = async () => {}) {
   await g.person("ana", "admin");

@@ -46,7 +46,7 @@ const pages = {
   "new principal": "/settings/principals/new",
   "principal": "/settings/principals/bo",
   "tenants": "/settings/tenants",
-  "providers": "/settings/providers",
+  "providers": "/settings/sign-in",
   "messages": "/settings/messages",
   "queues": "/runs/queues",
   "health": "/dispatch?tab=health",
@@ -77,7 +77,8 @@ test("every page", limit, async (t) => {
   const waiting = Object.entries(pages);
   const work = async (page) => {
     for (let next = waiting.shift(); next; next = waiting.shift()) {
-      await page.goto(g.url + next[1]);
+      const answer = await page.goto(g.url + next[1]);
+      assert.equal(answer.ok(), next[0] !== "no such page", next[1]);
       await everywhere(page, next[0]);
     }
   };

@@ -1,5 +1,5 @@
-// A person adds a connector to the store, in a browser without scripts: adds and removes rows, tests and proposes the
-// connector, approves it, and tests it again with a change.
+// A person adds a connector in a browser without scripts: adds and removes rows, tests and proposes the connector,
+// and after an approval by somebody else tests a change of it. Then the form with scripts, by axe.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";

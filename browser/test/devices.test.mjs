@@ -88,8 +88,8 @@ test("a person adds a device, which shows a notification and opens its item", li
     title: "An approval waits for you", body: "Change price\nRisk: L3", tag: "t", data: { navigate: item }, actions: [],
   }]);
 
-  // A click opens the item, and only addresses of this server. Opening a window takes a real click,
-  // so its address is recorded.
+  // A click opens the item, or the inbox for an address of another server. The browser opens a window
+  // only after a real click, so the test records the address instead.
   const click = (navigate) => worker.evaluate(async (navigate) => {
     let opened = "";
     self.clients.openWindow = async (url) => { opened = url; };

@@ -1,4 +1,4 @@
-// Alike actions are one row, which opens in place; a decision on all of them is confirmed as before.
+// Alike actions are one row, which opens in place; a decision on all of them is confirmed on the page of the selection.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { accessible, awake, newPage, signIn, stillClock } from "../lib/browser.mjs";
@@ -43,7 +43,7 @@ test("the keys walk a fold as one row, and open it in place", limit, async (t) =
   await page.keyboard.press("j");
   await page.keyboard.press("j");
   assert.equal(await page.locator(".cursor").getAttribute("data-testid"), "fold");
-  // A key for the open action does not act on what is folded.
+  // While a fold is marked, the key for approval only unfolds it.
   await page.keyboard.press("k");
   await page.keyboard.press("Enter");
   await page.locator(`#detail[data-open="${other.id}"]`).waitFor();

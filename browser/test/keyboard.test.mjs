@@ -17,8 +17,8 @@ approvals:
 `);
 
 /**
- * The page of a new approver. Its lists shown and answered contain the pages
- * shown and the answers sent, in order.
+ * The page of a new approver, and a log of the actions shown and of the answers
+ * sent, in order.
  */
 async function reviewer(t, name) {
   await g.person(name, "approver");
@@ -63,7 +63,7 @@ async function enter(page) {
   return id;
 }
 
-/** Withdraws all pending actions, before the next test. */
+/** Rejects all pending actions, before the next test. */
 async function clear() {
   for (;;) {
     const page = await g.api("GET", "/proposed-actions?status=pending&limit=100");
@@ -85,7 +85,7 @@ test("decides forty items with keys alone", limit, async (t) => {
   let id = await enter(page);
   const approved = [], rejected = [];
   for (let n = 1; n <= 40; n++) {
-    // The page shows exactly the proposed change before the answer.
+    // The page shows the proposed change before the answer.
     const { sku, price } = proposed.get(id);
     const sentence = await page.getByTestId("sentence").innerText();
     assert.ok(sentence.includes(sku) && sentence.includes(price), `${sentence} for ${sku} to ${price}`);
@@ -140,7 +140,7 @@ test("decides forty items with keys alone", limit, async (t) => {
   }
 });
 
-/** Waits until the decision on an action is taken back, and returns its revision. */
+/** Waits until the decision on an action is taken back, and returns the id of the new revision. */
 async function undone(page, id) {
   await page.locator(`#detail[data-done="${id}"][data-done-status=superseded]`).waitFor();
   const a = await g.action(id);
@@ -167,7 +167,12 @@ test("undo", limit, async (t) => {
   await done(page, first.id);
   await open(page, second.id);
   assert.equal((await g.action(first.id)).status, "approved");
+  const posts = [];
+  page.on("request", (r) => r.method() === "POST" && posts.push(r.url()));
   await page.keyboard.press("u"); // too soon after the change
+  await page.waitForTimeout(200); // in which a form could be sent
+  assert.deepEqual(posts, []);
+  assert.equal((await g.action(first.id)).status, "approved");
   await awake(page);
   await page.keyboard.press("u");
   const again = await undone(page, first.id);
@@ -258,7 +263,7 @@ test("the rest of a word that began too early decides nothing", limit, async (t)
   await enter(page);
   await page.keyboard.press("a");
   await open(page, second.id);
-  // The "d" comes too early. The reason that was meant for its field follows, one letter every 100
+  // The "d" comes too early. The reason that was meant for its field follows, one letter every 150
   // ms, for longer than the quiet time after a change.
   assert.ok(await page.getByTestId("ignored").isHidden());
   await awake(page, 200);
@@ -274,7 +279,7 @@ test("the rest of a word that began too early decides nothing", limit, async (t)
   assert.deepEqual(posts(log).map((e) => e.posted), [first.id]);
   assert.equal((await g.action(second.id)).status, "pending");
   await page.getByTestId("ignored").waitFor({ state: "hidden" });
-  // Keys work again after an equally long pause without any.
+  // Keys work again after that quiet time has passed without a key.
   await awake(page);
   await page.keyboard.press("a");
   await done(page, second.id);
@@ -353,7 +358,7 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   await press("w");
   await page.locator("#why:focus").waitFor();
 
-  // A key acts on the open item; if another row is marked, it acts on neither.
+  // A key acts on the open item. If another row is marked, the key decides nothing and opens that row's item.
   await press("j");
   assert.equal(await cursorNow(page), ids[2]);
   await press("a");
@@ -372,7 +377,7 @@ with sqlite3.connect(sys.argv[1]) as ledger:
   assert.deepEqual(await page.locator("input[name=pick]:checked").evaluateAll((boxes) => boxes.map((b) => b.value)),
     [ids[2]]);
 
-  // Back to the list, and forward again.
+  // Back to the list.
   await press("Escape");
   await page.locator("[data-testid=inbox]:not(.has-open)").waitFor();
   await awake(page);

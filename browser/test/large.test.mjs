@@ -121,26 +121,36 @@ test("of two answers in flight, the page shows the one requested last", limit, a
   const all = (url) => url.searchParams.has("full");
   const alone = (x) => (url) => url.searchParams.get("open") === x.id && !all(url);
 
-  // Two requests are in flight, and their answers arrive in the order of the requests.
-  const race = async ([first, press], [second, pressed]) => {
+  // Two requests are in flight. Their answers arrive in the order of the requests, or in the reverse order.
+  const race = async (reverse, [first, press], [second, pressed]) => {
     const one = await hold(page, first);
     await press.click();
     await one.asked;
     const other = await hold(page, second);
     await pressed.click();
     await other.asked;
-    await one.arrive();
-    await other.arrive();
+    for (const answer of reverse ? [other, one] : [one, other]) {
+      await answer.arrive();
+      await page.waitForTimeout(100); // in which the page could show the answer
+    }
   };
-  await race([all, page.getByTestId("show-all")], [alone(b), row(b)]);
-  await page.locator(`[data-testid=action][data-id="${b.id}"]`).waitFor();
-  assert.ok(page.url().includes(b.id), page.url());
+  const shown = (x) => page.locator(`[data-testid=action][data-id="${x.id}"]`).waitFor();
+  for (const reverse of [false, true]) {
+    await page.getByTestId("hidden-lock").waitFor();
+    await race(reverse, [all, page.getByTestId("show-all")], [alone(b), row(b)]);
+    await shown(b);
+    assert.ok(page.url().includes(b.id), page.url());
 
-  await row(a).click();
-  await page.getByTestId("hidden-lock").waitFor();
-  await race([alone(a), row(a)], [all, page.getByTestId("show-all")]);
-  await page.getByTestId("approve").waitFor();
-  assert.equal(await page.getByTestId("hidden-lock").count(), 0);
+    await row(a).click();
+    await page.getByTestId("hidden-lock").waitFor();
+    await race(reverse, [alone(a), row(a)], [all, page.getByTestId("show-all")]);
+    await page.getByTestId("approve").waitFor();
+    assert.equal(await page.getByTestId("hidden-lock").count(), 0);
+
+    await row(b).click();
+    await shown(b);
+    await row(a).click();
+  }
   assert.ok(!(await page.locator("#offline").isVisible()), "nothing failed");
 });
 

@@ -100,7 +100,7 @@ test("on a phone, the sections are at the bottom", limit, async (t) => {
   await page.waitForURL("**/audit");
   await bar.getByRole("link", { name: "Runs" }).tap();
   await page.waitForURL("**/runs");
-  // The decision buttons have their place on every page with a question.
+  // On a page with a question, the decision buttons take the place of the sections.
   await page.goto(`${g.url}/actions/${scene.price.id}`);
   assert.ok(!(await bar.isVisible()));
 });

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
+import { setTimeout as rest } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { executable } from "../lib/browser.mjs";
 import { binary, Gatehouse } from "../lib/gatehouse.mjs";
@@ -98,6 +99,7 @@ async function pending() {
   for (;;) {
     const { items } = await g.api("GET", "/proposed-actions?status=pending");
     if (items.length > 0) return items[0];
+    await rest(50);
   }
 }
 
@@ -164,7 +166,7 @@ function inspect(target, ...args) {
 
 test("the inspector sees the same tools, and gets decisions", limit, async () => {
   const gated = await proxied("filesystem");
-  // The inspector declares tasks, so the gate says of each tool that a call may be one.
+  // The inspector declares tasks, so the gate adds to each tool that its calls may be tasks.
   const tools = async (target) => {
     const { result } = JSON.parse((await inspect(target, "--method", "tools/list")).output);
     return result.tools.filter((tool) => !own.includes(tool.name)).map((tool) => ({ ...tool, execution: null }));

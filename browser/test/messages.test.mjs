@@ -2,13 +2,16 @@
 // on a phone.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
+import { text } from "node:stream/consumers";
 import { after, test } from "node:test";
+import { setTimeout as rest } from "node:timers/promises";
 import { everywhere, newPage, signIn } from "../lib/browser.mjs";
 import { limit, priced, stage } from "../lib/stage.mjs";
 
 // A receiver that refuses requests to /refused.
-const receiver = createServer((request, response) => {
-  request.resume();
+const received = [];
+const receiver = createServer(async (request, response) => {
+  received.push(`${request.url} ${await text(request)}`);
   response.writeHead(request.url === "/refused" ? 500 : 204).end();
 });
 await new Promise((resolve) => receiver.listen(0, "127.0.0.1", resolve));
@@ -40,7 +43,11 @@ test("an administrator sees the channels and the messages, and tries them", limi
   await page.locator('[data-channel="works"] [data-status="works"]').waitFor();
   await page.locator('[data-kind="asked"] [data-status="delivered"]').first().waitFor();
   await everywhere(page, "messages");
+  const tries = (to) => received.filter((r) => r.startsWith(`${to} `) && r.includes('"gatehouse.test"')).length;
+  assert.deepEqual([tries("/in"), tries("/refused")], [1, 3]);
   await page.goto(`${g.url}/settings/messages?show=failed`);
   await page.getByTestId("retry").first().click();
   await page.waitForURL(`${g.url}/settings/messages`);
+  for (let left = 300; tries("/refused") < 4 && left > 0; left--) await rest(100);
+  assert.equal(tries("/refused"), 4, "the retry calls the receiver");
 });

@@ -86,7 +86,7 @@ test("L4: retyped, and proven with the edit token", limit, async (t) => {
   // The step-up for this action remains valid.
   await page.getByTestId("step-up-done").waitFor();
   await fill(a.approval.confirm.value, "");
-  // The earlier refusal had a notice too.
+  // A notice would prove nothing, since the earlier refusal had one too.
   await page.waitForURL((url) => url.searchParams.get("done") === a.id);
   const end = await g.finished(a.id);
   assert.deepEqual([end.status, end.decided_by], ["applied", "ana"]);

@@ -66,7 +66,7 @@ test("what changed meanwhile is there after the reconnect", limit, async (t) => 
   await page.getByTestId("standing").getByText(/no answer from you\. Rejected\. Decided by/).waitFor();
 });
 
-/** Delivers the page's requests to the server but drops the answers, until the page asks for the result. */
+/** Delivers the page's requests to the server but drops the answers, until the page's third question for the result. */
 async function deaf(page, path, how) {
   const asked = [];
   await page.route(/\/standing\?/, (route) => {

@@ -57,7 +57,7 @@ test("commands and people, and arrows between them", limit, async (t) => {
   assert.notEqual(next, before);
   await page.keyboard.press("ArrowUp");
   assert.equal((await active(page)).text, before);
-  // A late result does not take the mark away.
+  // The arrows also reach results of the server.
   await page.locator("#palette-input").fill("ana");
   await page.getByTestId("palette-people").waitFor();
   await page.keyboard.press("ArrowUp");

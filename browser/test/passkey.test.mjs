@@ -15,7 +15,7 @@ const create = (ref) => g.propose({
   proposed_change: { name: "Copper washer", price: "0.12", cost: "0.05", currency: "USD", stock: 50, version: 1 },
 });
 
-/** Gives the page a virtual authenticator; use sets whether its owner touches it. */
+/** Gives the page a virtual authenticator; use sets whether the authenticator recognizes its owner. */
 async function authenticator(page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send("WebAuthn.enable");
@@ -57,7 +57,7 @@ test("add, sign in, step up", limit, async (t) => {
   const { items } = await g.api("GET", "/sessions?principal=ana");
   assert.deepEqual(items.map((s) => s.method), ["passkey"]);
 
-  // Nothing is decided if the owner does not touch the authenticator, and the page says so.
+  // Nothing is decided if the authenticator does not recognize its owner, and the page says so.
   await key.use(false);
   const asked = [];
   page.on("request", (r) => r.method() === "POST" && asked.push(new URL(r.url()).pathname.split("/").slice(3)

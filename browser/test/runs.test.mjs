@@ -303,7 +303,7 @@ test("text from others stays text", limit, async (t) => {
     }
     assert.deepEqual(here.filter((x) => !oracle.has(x)), [], `${name}: ${where}`);
     assert.doesNotMatch(shown.text, unseen, name);
-    // JSON escapes the first control characters as letters; a run shows the other ones somewhere.
+    // JSON writes the characters below U+0020 as escapes; a run marks every other invisible character somewhere.
     if (where.startsWith("/runs/") && unseen.test(text.replace(/[\u0000-\u001f]/g, ""))) assert.ok(shown.marks > 0,
       `${name}: nothing is marked`);
   };

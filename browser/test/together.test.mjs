@@ -36,7 +36,7 @@ test("two browsers answer the same item at once", limit, async (t) => {
     const pages = [];
     for (const name of people) pages.push(await inbox(t, name, `/inbox?open=${a.id}`));
     await pages[1].getByTestId("live").getByText("ana is looking at this too").waitFor();
-    // Both people send their answers before either page receives the news.
+    // Both people press at the same moment.
     for (const page of pages) await page.getByTestId("approve").waitFor();
     await Promise.all([pages[0].getByTestId("approve").click(), pages[1].getByTestId("approve").click()]);
     await Promise.all(pages.map((page) => page.locator(`#detail[data-done="${a.id}"], [data-testid=outcome]`)

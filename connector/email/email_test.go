@@ -92,7 +92,7 @@ func TestConformance(t *testing.T) {
 	}})
 }
 
-// TestSend: the mail contains the approved content, and no headers except the connector's.
+// TestSend: the mail has the approved content and the connector's headers.
 func TestSend(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -222,7 +222,7 @@ func TestOneOfTwoRefused(t *testing.T) {
 	}
 }
 
-// TestTimeout: the server does not answer; the call ends at its time limit and reports the phase
+// TestTimeout: if the server does not answer, the call ends with its context and reports the phase
 // that it reached.
 func TestTimeout(t *testing.T) {
 	t.Parallel()

@@ -228,7 +228,7 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
-// TestTooManyComments: a comment is not sent again when that of an earlier attempt cannot be searched for.
+// TestTooManyComments: with too many comments to search, a second attempt does not send its comment again.
 func TestTooManyComments(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -243,7 +243,7 @@ func TestTooManyComments(t *testing.T) {
 	}
 }
 
-// TestReversals: a created entity can be deleted as long as it is unchanged.
+// TestReversals: each change but a merge can be reversed, that of a comment only while the comment is unchanged.
 func TestReversals(t *testing.T) {
 	t.Parallel()
 	for operation, change := range map[string]gatehouse.JSON{

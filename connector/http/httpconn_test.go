@@ -107,7 +107,7 @@ func TestBytesArriveAsApproved(t *testing.T) {
 	}
 }
 
-// TestFaults injects every fault of a request, and checks the failure's kind for each class.
+// TestFaults injects every fault of a request, and checks the failure's kind for the classes A and C.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	status := func(code int, header ...string) func(http.ResponseWriter, *http.Request) {
@@ -231,11 +231,12 @@ func TestNotSent(t *testing.T) {
 	connectortest.Must(t, err)
 	closed := "http://" + l.Addr().String()
 	connectortest.Must(t, l.Close())
+	noHost := "http://" + strings.Repeat("x", 64) + ".invalid" // a label too long to ask a resolver for
 	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = nil
 	t.Cleanup(untrusted.Close)
 	for name, base := range map[string]string{
-		"refused": closed, "no such host": "http://no-such-host.invalid", "TLS certificate": untrusted.URL,
+		"refused": closed, "no such host": noHost, "TLS certificate": untrusted.URL,
 		"TLS with a plain server": "https://" + strings.TrimPrefix(newCRM(t).URL, "http://"),
 	} {
 		s := newCRM(t)
@@ -251,7 +252,7 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
-// TestInsideAddresses: internal addresses are refused after name resolution, without a request.
+// TestInsideAddresses: internal addresses are refused without a request, also after name resolution.
 func TestInsideAddresses(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)

@@ -130,8 +130,8 @@ func TestPreviewConfig(t *testing.T) {
 	}
 }
 
-// TestPreviewRequest: method, headers and body are the preview's; the operation's replace those
-// that the preview omits.
+// TestPreviewRequest: method, headers and body are the preview's. An omitted method or body is the
+// operation's, but a GET has no body.
 func TestPreviewRequest(t *testing.T) {
 	t.Parallel()
 	var got string

@@ -9,7 +9,7 @@ import (
 	httpconn "github.com/gatehouse-dev/gatehouse/connector/http"
 )
 
-// TestProbe: a test call with a path tests the credentials; without one it says that it did not.
+// TestProbe: a probe with a path tests the credentials; a probe without a path says that it did not.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	me := &httpconn.Probe{Path: "/me?fields=id"}

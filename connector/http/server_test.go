@@ -203,7 +203,7 @@ func newConnector(t testing.TB, cfg httpconn.Config) *httpconn.Connector {
 	return connectortest.Build[*httpconn.Connector](t, httpconn.New, cfg, secrets)
 }
 
-// withClass returns a connector to the crm whose update has the given class and no other options.
+// withClass returns a connector to the crm with a plain update of the given class; change may add options.
 func (s *crm) withClass(t testing.TB, class connector.Class, change func(*httpconn.Operation)) *httpconn.Connector {
 	cfg := s.config()
 	op := httpconn.Operation{Method: "PATCH", Path: "/{entity_type}/{entity_ref}", Class: class}

@@ -2,6 +2,7 @@ package httpconn_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -69,12 +70,16 @@ func TestTemplates(t *testing.T) {
 }
 
 // TestInjection puts arbitrary refs into a path, a query, a header and a body: each is refused, or
-// arrives as one value in its place.
+// arrives as one value in the path, the query, the header and the body.
 func TestInjection(t *testing.T) {
 	t.Parallel()
 	s := newCRM(t)
 	var got *http.Request
-	s.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r })
+	var body map[string]string
+	s.Config.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got, body = r, nil
+		_ = json.NewDecoder(r.Body).Decode(&body)
+	})
 	c := s.operation(t, httpconn.Operation{
 		Path: "/fix/{entity_ref}/end?q={entity_ref}&last=1", EncodeSlashes: true,
 		Headers: map[string]httpconn.Value{"X-Ref": {Template: "<{entity_ref}>"}},
@@ -111,6 +116,9 @@ func TestInjection(t *testing.T) {
 		}
 		if h := got.Header["X-Ref"]; len(h) != 1 || h[0] != "<"+ref+">" {
 			t.Fatalf("%q makes the header %q", ref, h)
+		}
+		if len(body) != 2 || body["a"] != ref || body["b"] != "-"+ref+"-" {
+			t.Fatalf("%q makes the body %q", ref, body)
 		}
 	})
 }
@@ -155,7 +163,7 @@ func TestValidate(t *testing.T) {
 		"header line break": {
 			httpconn.Operation{Path: "/x", Headers: map[string]httpconn.Value{"X-A": {Template: "{proposed_change.a}"}}},
 			call(`{"a":"b\r\nHost: evil"}`), "/proposed_change/a"},
-		// it is hashed
+		// The key may be any text, because its hash is sent.
 		"idempotency key": {httpconn.Operation{Path: "/x", Class: connector.ClassA},
 			with(func(c *connector.Call) { c.IdempotencyKey = "a\nb" }), ""},
 		"no version":           {ifMatch, with(func(c *connector.Call) { c.Target.Version = "" }), "/target/version"},
@@ -275,13 +283,13 @@ func TestReverse(t *testing.T) {
 			"update": {Method: "POST", Path: "/x", ExternalID: pointer("/id"), Reverse: r},
 			"remove": {Method: "DELETE", Path: "/x/{entity_ref}"},
 		}
-		// The gate names these only once the reversal is proposed.
+		// A reversal gets these values only when it is proposed.
 		cfg.Headers = map[string]httpconn.Value{"X-Named": {Template: "{tenant} {action_id} {idempotency_key} {digest}"},
 			"X-Digest": {Template: "{digest}"}}
 		c := newConnector(t, cfg)
 		res, err := c.Execute(t.Context(), change)
 		connectortest.Must(t, err)
-		// The operation's description predicts what the configuration says.
+		// Operation says whether the configuration has a reverse.
 		update, _ := c.Operation("update")
 		remove, _ := c.Operation("remove")
 		if !update.Reverses || remove.Reverses {

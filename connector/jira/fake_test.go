@@ -37,12 +37,11 @@ type fake struct {
 	comments []object
 	writes   []string
 	tick     int
-	// late hides new issues from the search, drop ignores a field of an update, rewrite sets one;
-	// lose closes the connection after the effect, status answers instead.
+	// late makes the search find nothing, drop ignores a field of a write, rewrite sets one in an update;
+	// status answers instead.
 	late         bool
 	drop         string
 	rewrite      object
-	lose         bool
 	status       int
 	retry        string
 	conflict     bool
@@ -122,16 +121,12 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.answer(w, f.status, object{"errorMessages": []string{"try later"}})
 		return
 	}
-	before := len(f.writes)
 	var in object
 	if len(body) > 0 && json.Unmarshal(body, &in) != nil {
 		f.answer(w, 400, object{"errorMessages": []string{"There was an error parsing JSON."}})
 		return
 	}
 	status, out := f.route(r, in)
-	if f.lose && len(f.writes) > before {
-		panic(http.ErrAbortHandler)
-	}
 	f.answer(w, status, out)
 }
 

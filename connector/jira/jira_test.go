@@ -157,7 +157,7 @@ func TestNotAsApproved(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 }
 
-// TestTexts: an agent's text is never interpreted as markup, mention or link.
+// TestTexts: an agent's text is not interpreted as markup or as a mention.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

@@ -18,8 +18,8 @@ type object = map[string]any
 // fake is an in-memory API server with namespaces, config maps and deployments. It behaves like a
 // Kubernetes 1.36 server, as far as the connector uses it: field managers, apply, merge patches,
 // preconditions, dry runs, defaults, the normal form of quantities, and Status objects.
-// TestConformance and others also run on a real server if GATEHOUSE_TEST_KUBERNETES names one; the
-// fake's behaviour was copied from it.
+// The tests use a real server instead if GATEHOUSE_TEST_KUBERNETES names one; the fake's behaviour
+// was copied from a real server.
 type fake struct {
 	mu      sync.Mutex
 	objects map[string]*stored

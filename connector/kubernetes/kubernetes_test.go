@@ -8,10 +8,10 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -93,7 +93,7 @@ func TestCreateLosesItsAnswer(t *testing.T) {
 }
 
 // TestBetween: another client writes between the connector's read and its write. The server
-// refuses, even if only the status changed, and the next attempt finds out what changed.
+// refuses, although only a label changed, and the next attempt succeeds.
 func TestBetween(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -141,13 +141,24 @@ func TestGoneBetween(t *testing.T) {
 	}
 }
 
+// meet returns a function in which two callers wait for each other.
+func meet(t *testing.T) func() {
+	here := make(chan struct{})
+	return func() {
+		select {
+		case here <- struct{}{}:
+		case <-here:
+		case <-time.After(time.Minute):
+			t.Error("the other caller has not come")
+		}
+	}
+}
+
 // TestTwoReplicas: two processes read the same state, and both write.
 func TestTwoReplicas(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	var arrived sync.WaitGroup
-	arrived.Add(2)
-	c.behave(func() { c.pause = func() { arrived.Done(); arrived.Wait() } })
+	c.behave(func() { c.pause = meet(t) })
 	replica := func(n gatehouse.JSON) func() error {
 		k := c.connector(nil)
 		return func() error {
@@ -203,8 +214,8 @@ func TestFieldManagers(t *testing.T) {
 	}
 }
 
-// TestForgotten: an apply that does not name a field that this manager set earlier would remove it.
-// The dry run shows that, and nothing is sent.
+// TestForgotten: an apply removes a field that this manager set earlier and that the apply does not name.
+// The dry run shows that, and nothing is written.
 func TestForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -288,8 +299,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestUndoOfCreate: the reversal of a create does not delete an object that somebody has changed since; a write of its
-// status is no change.
+// TestUndoOfCreate: the reversal of a create does not delete an object that somebody has changed since; a new
+// annotation of a deployment does not count.
 func TestUndoOfCreate(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -333,9 +344,7 @@ func TestUndoOfCreate(t *testing.T) {
 func TestCreateRace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	var arrived sync.WaitGroup
-	arrived.Add(2)
-	c.behave(func() { c.pause = func() { arrived.Done(); arrived.Wait() } })
+	c.behave(func() { c.pause = meet(t) })
 	ids := make(chan string, 2)
 	for range 2 {
 		k := c.connector(nil)
@@ -418,7 +427,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestDryRunFirst: each write is preceded by a dry run of the same request.
+// TestDryRunFirst: an apply is preceded by a dry run of the same request.
 func TestDryRunFirst(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -490,13 +499,13 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// certificate makes a client certificate and its key.
-func certificate(t *testing.T) (cert, key string) {
+// certificate makes a certificate for clients and the server, and its key.
+func certificate(t testing.TB) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	connectortest.Must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gate"},
-		NotAfter: time.Now().Add(time.Hour)}
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	connectortest.Must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)

@@ -73,7 +73,7 @@ func TestPreviewOfFinalDelete(t *testing.T) {
 	}
 }
 
-// TestPreviewRefused: what the server would refuse is a failure in its words.
+// TestPreviewRefused: what the server would refuse is a failure of the preview.
 func TestPreviewRefused(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

@@ -73,7 +73,7 @@ func bulkAccount(t *testing.T, n int) (*account, *script, *netsuite.Connector) {
 	return a, s, newConnector(t, a.ours())
 }
 
-// loseAnswer ends the connection of the next write, after it was made.
+// loseAnswer ends the connection of the next write, with applied after the write took effect.
 func (a *account) loseAnswer(applied bool) {
 	a.applied = applied
 	a.fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -166,7 +166,7 @@ func TestBulkUpdate(t *testing.T) {
 	}
 }
 
-// TestBulkAnswerIsLost: the answer of the second request is lost, after its lines were saved.
+// TestBulkAnswerIsLost: the answer to the second request is lost, before or after its lines were saved.
 func TestBulkAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
@@ -204,7 +204,7 @@ func TestBulkAnswerIsLost(t *testing.T) {
 	}
 }
 
-// TestBulkRequestsAreBounded: an attempt makes ten requests, and the next attempt continues.
+// TestBulkRequestsAreBounded: an attempt makes at most ten requests, and the next attempt continues.
 func TestBulkRequestsAreBounded(t *testing.T) {
 	t.Parallel()
 	a, s, c := bulkAccount(t, 12)
@@ -268,8 +268,8 @@ func TestBulkEndsWithin(t *testing.T) {
 	}
 }
 
-// TestBulkWithABadLine: the other lines are applied, and the receipt names the bad one. The action
-// can neither count as applied nor as failed.
+// TestBulkWithABadLine: the other lines are applied, and the receipt names the bad one. The failure is
+// ambiguous, and terminal after an attempt that applies no further line.
 func TestBulkWithABadLine(t *testing.T) {
 	t.Parallel()
 	_, s, c := bulkAccount(t, 4)
@@ -319,7 +319,7 @@ func TestBulkTellsOtherValues(t *testing.T) {
 	}
 }
 
-// TestBulkKeyOfOtherLines: a key that has made other lines makes nothing.
+// TestBulkKeyOfOtherLines: a key that was used for other lines changes nothing.
 func TestBulkKeyOfOtherLines(t *testing.T) {
 	t.Parallel()
 	_, s, c := bulkAccount(t, 3)

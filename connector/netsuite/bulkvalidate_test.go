@@ -94,7 +94,7 @@ func TestBulkNeedsTheRESTlet(t *testing.T) {
 	}
 }
 
-// TestBulkDeclarations: a bulk update is of level 5, unless it is declared as at least an update's.
+// TestBulkDeclarations: a bulk update is of level 5, unless the operator declares a lower one, of at least 3.
 func TestBulkDeclarations(t *testing.T) {
 	t.Parallel()
 	cfg := newAccount(t).ours()

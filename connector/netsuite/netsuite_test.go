@@ -325,7 +325,7 @@ func TestErrorTable(t *testing.T) {
 	}
 }
 
-// TestTokenIsRenewed: after the account has revoked the token, the next call fetches a new one.
+// TestTokenIsRenewed: the account revokes the token; the next call fails, and the one after it fetches a new token.
 func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -418,7 +418,7 @@ func TestConfiguration(t *testing.T) {
 	})
 }
 
-// TestFloors: a declared field lowers only an update; nothing lowers a create.
+// TestFloors: a declared field lowers the level of an update, and not that of a create.
 func TestFloors(t *testing.T) {
 	t.Parallel()
 	cfg := newAccount(t).config()

@@ -3,8 +3,10 @@ package netsuite_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -39,31 +41,38 @@ func TestRESTletByItself(t *testing.T) {
 	}
 }
 
-// script is Gatehouse's RESTlet, run by Node.js with an in-memory account.
+// script is Gatehouse's RESTlet in an in-memory account of its own.
 type script struct {
-	t   *testing.T
-	mu  sync.Mutex // a command and its reply are one
-	in  io.WriteCloser
-	out *bufio.Reader
+	t       *testing.T
+	account int
+}
+
+// server is the Node.js process that runs the RESTlets of all tests. It ends with its input, when the tests end.
+var server struct {
+	once     sync.Once
+	mu       sync.Mutex // a command and its reply are one
+	in       io.Writer
+	out      *bufio.Reader
+	accounts int
+	err      error
 }
 
 // deploy replaces the account's RESTlet by Gatehouse's.
 func (a *account) deploy() *script {
 	a.t.Helper()
-	cmd := exec.Command(node(a.t), "restlet/serve.js") // ends with its input
-	in, err := cmd.StdinPipe()
-	connectortest.Must(a.t, err)
-	out, err := cmd.StdoutPipe()
-	connectortest.Must(a.t, err)
-	connectortest.Must(a.t, cmd.Start())
-	a.t.Cleanup(func() {
-		a.Close() // waits for requests that the client has given up
-		in.Close()
-		if err := cmd.Wait(); err != nil {
-			a.t.Error(err)
-		}
+	program := node(a.t)
+	server.once.Do(func() {
+		cmd := exec.Command(program, "restlet/serve.js")
+		in, err1 := cmd.StdinPipe()
+		out, err2 := cmd.StdoutPipe()
+		cmd.Stderr = os.Stderr
+		server.in, server.out, server.err = in, bufio.NewReader(out), errors.Join(err1, err2, cmd.Start())
 	})
-	s := &script{t: a.t, in: in, out: bufio.NewReader(out)}
+	connectortest.Must(a.t, server.err)
+	server.mu.Lock()
+	server.accounts++
+	s := &script{t: a.t, account: server.accounts}
+	server.mu.Unlock()
 	a.script = func(a *account, method string, body map[string]any, query map[string]string) (int, any) {
 		command := map[string]any{"command": "post", "body": body}
 		if method == "GET" {
@@ -90,16 +99,17 @@ func (a *account) deploy() *script {
 
 // ask sends a command and reads its reply.
 func (s *script) ask(command map[string]any) (result any, failed map[string]any) {
+	command["account"] = s.account
 	line, err := json.Marshal(command)
 	if err != nil {
 		s.t.Error(err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, err := s.in.Write(append(line, '\n')); err != nil {
+	server.mu.Lock()
+	defer server.mu.Unlock()
+	if _, err := server.in.Write(append(line, '\n')); err != nil {
 		s.t.Error(err)
 	}
-	text, err := s.out.ReadBytes('\n')
+	text, err := server.out.ReadBytes('\n')
 	if err != nil {
 		s.t.Error(err)
 	}

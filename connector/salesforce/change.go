@@ -26,15 +26,17 @@ func (c *Connector) send(
 // settled reads a record repeatedly until the second of its last change has passed on Salesforce's
 // clock. Any later write then sets another time than the one that was read.
 func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *connector.Error) {
-	for range 3 {
+	for read := range 3 {
+		if read > 0 {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+				return record{}, rest.NotSent("timeout", "the time ran out before the record's last change was a second old")
+			}
+		}
 		r, failed := c.before(ctx, call)
 		if failed != nil || r.seen.Unix() > r.modified.Unix() {
 			return r, failed
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return r, rest.NotSent("timeout", "the time ran out before the record's last change was a second old")
 		}
 	}
 	e := rest.NotSent("too_recent", "the record changes all the time, or says that it was changed in the future")

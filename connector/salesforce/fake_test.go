@@ -79,12 +79,11 @@ type fake struct {
 	deleted map[string]bool
 	writes  []string
 	// unique says whether the key field is unique, drop ignores a field of a write, rewrite sets
-	// one; lose closes the connection after the effect, fail answers a write with an error, refuse
-	// answers every request with one, instance is the instance URL in token answers.
+	// one; fail answers a write with an error, refuse answers every request with one, instance is the
+	// instance URL in token answers.
 	unique   bool
 	drop     string
 	rewrite  object
-	lose     bool
 	cut      bool
 	fail     func() (int, string)
 	refuse   func() (int, string)
@@ -167,9 +166,6 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer f.mu.Unlock()
 	before := len(f.writes)
 	status, out := f.authorized(r, body)
-	if f.lose && len(f.writes) > before {
-		panic(http.ErrAbortHandler)
-	}
 	if out == nil {
 		w.WriteHeader(status)
 		return

@@ -60,8 +60,8 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	return w
 }
 
-// breaks makes the fake answer writes, and with reads also reads, with trouble until it is called
-// with "".
+// breaks makes the fake answer writes, and with reads also reads, with trouble until mend is
+// called.
 func (w *world) breaks(trouble snowtest.Trouble, reads bool) {
 	f := func(r *http.Request) snowtest.Trouble {
 		if r.Method == http.MethodGet && !reads {

@@ -19,7 +19,7 @@ import (
 
 const token = "xoxb-of-the-gate"
 
-// fake implements the five methods that the connector uses, as Slack documents them: it checks the
+// fake implements the six methods that the connector uses, as Slack documents them: it checks the
 // caller, the arguments and their limits, answers errors with ok false and status 200, permits one
 // message per second and channel, changes only its own messages, returns metadata only on request,
 // pages with cursors, and stores a modified text.

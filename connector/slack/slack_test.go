@@ -299,7 +299,7 @@ func TestPace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	_, err := c.Execute(ctx, post("three"))
 	wantFailure(t, err, connector.NotSent, "rate_limited")
@@ -361,8 +361,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestLevels: an operator's level applies to its channel. A change of the token's name, the
-// channels or the address invalidates earlier approvals.
+// TestLevels: an operator's level applies to its channel. The fingerprint covers the channels, and not their levels.
 func TestLevels(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

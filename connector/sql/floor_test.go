@@ -77,7 +77,7 @@ func TestFloors(t *testing.T) {
 		// An upsert has the floor of the insert or update that it makes, and at least 3.
 		{"upsert", "plain", `{"note":"x"}`, nil, 4},
 		{"upsert", "tag", `{"other":"x"}`, nil, 3},
-		// An update_where is a bulk operation unless it is declared, and above its number it is L4.
+		// An update_where is a bulk operation unless it is declared. With more rows than L4Above it is at least L4.
 		{"update_where", "plain", `{"max_rows":1,"set":{"note":"x"}}`, nil, 5},
 		{"update_where", "where", `{"max_rows":20,"set":{"note":"x"}}`, nil, 3},
 		{"update_where", "where", `{"max_rows":20,"set":{"price":"x"}}`, nil, 5},

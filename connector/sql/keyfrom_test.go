@@ -13,7 +13,7 @@ import (
 
 type madeKey struct{ name, engine, key string }
 
-// madeKeys are key columns whose values each engine makes, by the name of the way.
+// madeKeys are the kinds of key columns whose values the database makes.
 var madeKeys = []madeKey{
 	{"sqlite rowid", "sqlite", "INTEGER PRIMARY KEY"},
 	{"sqlite autoincrement", "sqlite", "INTEGER PRIMARY KEY AUTOINCREMENT"},
@@ -26,7 +26,7 @@ var madeKeys = []madeKey{
 	{"sqlserver", "sqlserver", "BLOB bigint IDENTITY PRIMARY KEY"},
 }
 
-// firstKey is the first of an engine's.
+// firstKey is the key column of an engine's first entry in madeKeys.
 func firstKey(engine string) string {
 	return madeKeys[slices.IndexFunc(madeKeys, func(k madeKey) bool { return k.engine == engine })].key
 }
@@ -76,8 +76,8 @@ func (tg *target) theKey(t *testing.T) string {
 	return tg.one(t, `SELECT `+asText(tg.engine, "id")+` FROM items`)
 }
 
-// TestMadeKey inserts a row whose key the database makes, repeats that, changes the row by its key,
-// undoes the insert, and takes the row back.
+// TestMadeKey inserts a row whose key the database makes, repeats the call, changes the row by its key,
+// undoes the insert, and undoes the undo where an insert may give the key.
 func TestMadeKey(t *testing.T) {
 	t.Parallel()
 	eachMadeKey(t, func(t *testing.T, engine, key string) {
@@ -299,7 +299,7 @@ func TestMadeKeyPreview(t *testing.T) {
 	t.Parallel()
 	eachMadeKey(t, func(t *testing.T, engine, key string) {
 		if engine == "sqlserver" || strings.Contains(key, " BY DEFAULT ") || strings.Contains(key, "SERIAL") {
-			return // without previews, or as the identity
+			return // SQL Server has no previews; these keys of PostgreSQL act like ALWAYS
 		}
 		tg, c := newOrders(t, engine, key)
 		got, failed := tg.preview(t, c, call("insert", "order", "", "", `{"name":"lamp"}`))

@@ -21,8 +21,8 @@ import (
 // childEnv turns the test binary into a caller that the test kills.
 const childEnv = "GATEHOUSE_TEST_SQLCONN_CHILD"
 
-// child makes one change after the other until it is killed. It prints each key before the call,
-// and "ok" after it.
+// child makes one change after the other until it is killed. It prints "call" and the version before
+// each call, and "ok" and the version after it.
 func child(dsn string) {
 	c, err := sqlconn.New(context.Background(), items(dsn), nil)
 	if err != nil {
@@ -59,7 +59,11 @@ func TestKilledCallers(t *testing.T) {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		version, calls := 7, 0
-		for round := range 12 {
+		rounds := 12
+		if engine != "sqlite" { // a server, which the kill leaves alone
+			rounds = 3
+		}
+		for round := range rounds {
 			last, acknowledged := killedChild(t, tg.dsn, version, time.Duration(random.IntN(30_000))*time.Microsecond)
 			if last < 0 {
 				continue // killed before its first call

@@ -180,7 +180,7 @@ func TestMariaDBUnsafeTables(t *testing.T) {
 func TestMariaDBWithTLS(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "mariadb", itemsSchema)
-	tg.exec(t, "CREATE USER encrypted@'%' IDENTIFIED BY 'pw' REQUIRE SSL; GRANT ALL ON *.* TO encrypted@'%'")
+	tg.exec(t, "CREATE OR REPLACE USER encrypted@'%' IDENTIFIED BY 'pw' REQUIRE SSL; GRANT ALL ON *.* TO encrypted@'%'")
 	u, err := url.Parse(newProxy(t, tg.dsn).dsn)
 	connectortest.Must(t, err)
 	ca := mariatest.Shared(t).CA()
@@ -192,7 +192,7 @@ func TestMariaDBWithTLS(t *testing.T) {
 		{mariatest.ServerName, "tls=verify", false},         // nobody vouches for it
 		{"127.0.0.1", "tls=verify&ca=" + ca, false},         // another name
 		{mariatest.ServerName, "tls=none", false},           // the server refuses
-		{mariatest.ServerName, "", false},                   // on this host nothing is encrypted
+		{mariatest.ServerName, "", false},                   // the default on this host is no TLS
 		{"127.0.0.1", "tls=verify&ca=/etc/hostname", false}, // no certificate: refused at the start
 	} {
 		dsn := "mysql://encrypted:pw@" + test.host + ":" + u.Port() + u.Path + "?" + test.parameters

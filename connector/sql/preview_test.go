@@ -77,7 +77,7 @@ func eachPreviewed(t *testing.T, run func(t *testing.T, engine string)) {
 	each(t, []string{"sqlite", "postgres", "mariadb"}, run)
 }
 
-// preview asks, and checks that nothing has changed.
+// preview asks for a preview, and checks that it has changed nothing.
 func (tg *target) preview(
 	t *testing.T, c *sqlconn.Connector, call connector.Call,
 ) (gatehouse.Preview, *connector.Error) {
@@ -122,7 +122,7 @@ func TestPreview(t *testing.T) {
 			}},
 			"a row that is gone": {call("delete", "SKU-77", "1", "", `{}`),
 				gatehouse.Preview{Failure: &gatehouse.PreviewFailure{
-					Code: "target_changed", Detail: "there is no row with the key `SKU-77`",
+					Code: "target_changed", Detail: `there is no row with the key "SKU-77"`,
 				}}},
 			"a value with a statement": {call("update", "SKU-2", "1", "",
 				`{"note":"'); COMMIT; DROP TABLE items; --"}`),
@@ -131,9 +131,6 @@ func TestPreview(t *testing.T) {
 				}}},
 		} {
 			got, failed := tg.preview(t, c, test.call)
-			if test.want.Failure != nil && got.Failure != nil {
-				test.want.Failure.Detail = got.Failure.Detail
-			}
 			if diff := cmp.Diff(test.want, got); diff != "" || failed != nil {
 				t.Errorf("%s: %s, %v", name, diff, failed)
 			}
@@ -146,7 +143,7 @@ func TestPreview(t *testing.T) {
 	})
 }
 
-// The triggers of each engine: price is rounded up, stamp is set, and a log is written.
+// The triggers of each engine: a new qty also changes note and name and writes a log; a new price becomes 99.
 var triggers = map[string][]string{
 	"sqlite": {`CREATE TRIGGER stamps AFTER UPDATE OF qty ON items BEGIN
 UPDATE items SET note = 'stamped', name = upper(name) WHERE sku = NEW.sku; INSERT INTO log(what) VALUES ('seen'); END`,
@@ -193,7 +190,7 @@ func TestPreviewTriggers(t *testing.T) {
 	})
 }
 
-// TestPreviewFailures: the failure that would come, in the database's words.
+// TestPreviewFailures: the preview has the failure of the later call, in the database's words.
 func TestPreviewFailures(t *testing.T) {
 	t.Parallel()
 	eachPreviewed(t, func(t *testing.T, engine string) {
@@ -243,8 +240,7 @@ func TestPreviewNumbers(t *testing.T) {
 	})
 }
 
-// TestPreviewWaits: a preview does not wait long for a lock, or for a trigger that hangs, and
-// nobody waits for it afterwards.
+// TestPreviewWaits: a preview does not wait long for a lock.
 func TestPreviewWaits(t *testing.T) {
 	t.Parallel()
 	eachPreviewed(t, func(t *testing.T, engine string) {
@@ -263,28 +259,43 @@ func TestPreviewWaits(t *testing.T) {
 		if e := failure(t, err); e == nil || e.Kind == connector.Terminal || e.Kind == connector.Ambiguous {
 			t.Errorf("a row that is locked: %+v, %v", got, e)
 		}
-		if d := time.Since(begun); d > 4*time.Second {
+		if d := time.Since(begun); d > 30*time.Second {
 			t.Errorf("waited %s", d)
 		}
 		connectortest.Must(t, tx.Rollback())
-		if engine == "sqlite" {
-			return
-		}
+	})
+}
+
+// TestPreviewHangs: a preview does not wait long for a trigger that hangs, and nobody waits for it
+// afterwards.
+func TestPreviewHangs(t *testing.T) {
+	t.Parallel()
+	eachPreviewed(t, func(t *testing.T, engine string) {
+		tg, c := newShop(t, engine)
+		update := call("update", "SKU-2", "1", "", `{"qty":5}`)
 		tg.exec(t, map[string]string{
+			"sqlite": `CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;
+				CREATE TRIGGER hangs AFTER UPDATE ON items BEGIN SELECT count(*) FROM endless; END`,
 			"postgres": `CREATE FUNCTION hangs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`,
 			"mariadb": `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW
-				SET NEW.note = benchmark(2000000000, sha2('x', 512))`,
+				SET NEW.note = sleep(60)`,
 		}[engine])
 		if engine == "postgres" {
 			tg.exec(t, `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION hangs()`)
 		}
-		begun = time.Now()
-		if got, failed := tg.preview(t, c, update); failed == nil {
+		begun := time.Now()
+		ctx := t.Context()
+		if engine == "sqlite" { // whose trigger keeps this process's CPU busy
+			var cancel func()
+			ctx, cancel = context.WithTimeout(ctx, 200*time.Millisecond)
+			defer cancel()
+		}
+		if got, err := c.Preview(ctx, update); err == nil {
 			t.Errorf("a trigger that hangs: %+v", got)
 		}
 		tg.exec(t, `DROP TRIGGER hangs`+map[string]string{"postgres": ` ON items`}[engine])
 		mustExecute(t, c, update)
-		if d := time.Since(begun); d > 8*time.Second {
+		if d := time.Since(begun); d > 30*time.Second {
 			t.Errorf("the hanging preview was in the way for %s", d)
 		}
 	})
@@ -319,11 +330,10 @@ func TestPreviewSession(t *testing.T) {
 	if got, failed := tg.preview(t, c, call("update", "SKU-2", "1", "", `{"qty":5}`)); failed != nil || got.Rows != 1 {
 		t.Fatalf("%+v, %v", got, failed)
 	}
-	for range 200 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if tg.one(t, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 4711`) == "0" {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
 	}
 	t.Error("the trigger's lock is still held")
 }
@@ -395,8 +405,8 @@ func TestPreviewSwitch(t *testing.T) {
 	}
 }
 
-// TestPreviewFile: an SQLite file is the same, byte for byte, also after a change that does not fit
-// in the cache.
+// TestPreviewFile: a preview leaves an SQLite file as it was, byte for byte, even if the change does
+// not fit in the cache.
 func TestPreviewFile(t *testing.T) {
 	t.Parallel()
 	tg := newTarget(t, "sqlite", itemsSchema)
@@ -412,8 +422,8 @@ INSERT INTO items SELECT 'row ' || i, 1, '1', 1, '', hex(zeroblob(1000)) FROM n`
 	connectortest.Must(t, err)
 	c := newConnector(t, items(tg.dsn))
 	got, err := c.Preview(t.Context(), bulk("update", "", `{"note":"`+strings.Repeat("n", 2000)+`"}`, refs...))
-	if err == nil && got.Rows != 4000 {
-		t.Errorf("%+v", got)
+	if e := failure(t, err); e == nil && got.Rows != 4000 || e != nil && e.Code != "timeout" { // on a busy machine
+		t.Errorf("%+v, %v", got, e)
 	}
 	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the file is another: %v", err)

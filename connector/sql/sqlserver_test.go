@@ -79,7 +79,7 @@ func TestSQLServerOwnTypes(t *testing.T) {
 		`{"vb":"00ff"}`:                         "invalid",
 		`{"d":"2026-02-30"}`:                    "invalid_value",
 		`{"dt":"2026-01-02T03:04:05.0001"}`:     "invalid_value",
-		`{"dt":"2026-01-02T03:04:05.001"}`:      "not_as_approved", // of which it has no such millisecond
+		`{"dt":"2026-01-02T03:04:05.001"}`:      "not_as_approved", // datetime has no such millisecond
 		`{"d2":"yesterday"}`:                    "invalid_value",
 		`{"u":"none"}`:                          "invalid_value",
 		`{"rv":"0x00000000000007D2"}`:           "invalid",
@@ -211,7 +211,7 @@ func TestSQLServerErrors(t *testing.T) {
 	}
 }
 
-// TestSQLServerWaits: a row that somebody else has is waited for as long as the session says.
+// TestSQLServerWaits: a call gives up on a locked row after the session's lock time-out.
 func TestSQLServerWaits(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "sqlserver")

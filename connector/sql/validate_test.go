@@ -110,10 +110,15 @@ func TestSchemaChanges(t *testing.T) {
 			mustExecute(t, c, update) // as the dispatcher's retry
 		}
 
-		if engine == "postgres" { // SQLite has no such statement
-			tg.exec(t, `ALTER TABLE items ALTER COLUMN price TYPE numeric(10,2) USING price::numeric`)
+		retype := map[string][2]string{ // SQLite, and so the fake SQL Server, has no such statement
+			"postgres": {`ALTER TABLE items ALTER COLUMN price TYPE numeric(10,2) USING price::numeric`,
+				`ALTER TABLE items ALTER COLUMN price TYPE text`},
+			"mariadb": {`ALTER TABLE items MODIFY price decimal(10,2)`, `ALTER TABLE items MODIFY price text`},
+		}
+		if statements, ok := retype[engine]; ok {
+			tg.exec(t, statements[0])
 			mustExecute(t, c, call("update", "SKU-1042", "9", `{"price":"1.00"}`, `{"price":"2.50"}`))
-			tg.exec(t, `ALTER TABLE items ALTER COLUMN price TYPE text`)
+			tg.exec(t, statements[1])
 			mustExecute(t, c, call("update", "SKU-1042", "10", `{"price":"2.50"}`, `{"price":"3"}`))
 		}
 	})

@@ -149,7 +149,7 @@ func TestUpdateWherePreview(t *testing.T) {
 	})
 }
 
-// TestUpdateWhereCollation: a row that only the collation takes for the approved one is refused.
+// TestUpdateWhereCollation: a change is refused if a row fulfils its condition only by the collation.
 func TestUpdateWhereCollation(t *testing.T) {
 	t.Parallel()
 	for engine, collation := range map[string]string{
@@ -198,7 +198,7 @@ func TestSchemas(t *testing.T) {
 	}
 }
 
-// TestUpdateWhereValidates: there is no SQL text, and no condition that a database could read otherwise.
+// TestUpdateWhereValidates: SQL text, and conditions that a database could read differently, are refused.
 func TestUpdateWhereValidates(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "sqlite")

@@ -268,7 +268,7 @@ func TestAnotherCurrency(t *testing.T) {
 	}
 }
 
-// TestAnotherMode: a connector in live mode changes no object of the test mode.
+// TestAnotherMode: a connector in test mode changes no object of the live mode.
 func TestAnotherMode(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

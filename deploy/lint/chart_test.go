@@ -54,7 +54,7 @@ func render(values map[string]any, release string) (map[string][]byte, error) {
 
 var databaseValues = map[string]any{"database": map[string]any{"url": "postgres://gatehouse:CHANGE-ME@db/gatehouse"}}
 
-// allValues sets every value that is empty by default.
+// allValues sets the values that are empty by default and that an existing secret allows, and some others.
 var allValues = map[string]any{
 	"image":         map[string]any{"tag": "1.2.3", "pullSecrets": []any{map[string]any{"name": "registry"}}},
 	"replicas":      1,
@@ -198,7 +198,7 @@ func TestChartTakesTheValues(t *testing.T) {
 	}
 }
 
-// TestChartRefuses lists values that would have no effect, or less than they seem to have.
+// TestChartRefuses: the chart refuses values that would have no effect, or less than they seem to have.
 func TestChartRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ values, want string }{
 		"no database":       {`{}`, "database.url"},

@@ -42,10 +42,13 @@ func writeTar(w io.Writer, at time.Time, entries []entry) error {
 	return t.Close()
 }
 
-func tarGzip(at time.Time, entries []entry) ([]byte, error) {
+func (d *dist) tarGzip(entries []entry) ([]byte, error) {
 	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	if err := writeTar(z, at, entries); err != nil {
+	z, err := gzip.NewWriterLevel(&out, d.level)
+	if err != nil {
+		return nil, err
+	}
+	if err := writeTar(z, d.date, entries); err != nil {
 		return nil, err
 	}
 	if err := z.Close(); err != nil {
@@ -54,11 +57,11 @@ func tarGzip(at time.Time, entries []entry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-func zipped(at time.Time, entries []entry) ([]byte, error) {
+func (d *dist) zipped(entries []entry) ([]byte, error) {
 	var out bytes.Buffer
 	z := zip.NewWriter(&out)
 	for _, e := range entries {
-		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: at}
+		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate, Modified: d.date}
 		h.SetMode(fs.FileMode(e.mode))
 		w, err := z.CreateHeader(h)
 		if err != nil {
@@ -96,11 +99,11 @@ func (d *dist) archives() error {
 			entries = append(entries, entry{name: folder + "/completions/" + c.name, mode: 0o644,
 				content: d.completions[c.shell]})
 		}
-		make, suffix := tarGzip, ".tar.gz"
+		make, suffix := d.tarGzip, ".tar.gz"
 		if b.os == "windows" {
-			make, suffix = zipped, ".zip"
+			make, suffix = d.zipped, ".zip"
 		}
-		content, err := make(d.date, entries)
+		content, err := make(entries)
 		if err != nil {
 			return err
 		}
@@ -129,7 +132,7 @@ func (d *dist) deployment() error {
 		"gatehouse-" + d.version + ".tgz":           chart,
 		"gatehouse_" + d.version + "_deploy.tar.gz": all,
 	} {
-		content, err := tarGzip(d.date, entries)
+		content, err := d.tarGzip(entries)
 		if err != nil {
 			return err
 		}

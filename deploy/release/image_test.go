@@ -57,10 +57,8 @@ func TestImage(t *testing.T) {
 	to := t.TempDir()
 	headers := untar(t, files, to)
 	commit := wantThisBuild(t, src, filepath.Join(to, "usr/local/bin/gatehouse"))
-	if h := headers["data"]; h == nil {
-		if h = headers["data/"]; h == nil || h.Uid != 65532 || h.Gid != 65532 {
-			t.Errorf("the data folder is %+v", h)
-		}
+	if h := headers["data"]; h == nil || h.Uid != 65532 || h.Gid != 65532 {
+		t.Errorf("the data folder is %+v", h)
 	}
 	pool := x509.NewCertPool()
 	if roots := read(t, to, "etc/ssl/certs/ca-certificates.crt"); !pool.AppendCertsFromPEM(roots) ||

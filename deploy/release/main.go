@@ -28,12 +28,14 @@ type options struct {
 	modified bool
 	// base is the URL prefix of the published artifacts.
 	base string
+	// level is gzip's, for the archives and packages.
+	level int
 }
 
 const download = "https://github.com/gatehouse-dev/gatehouse/releases/download/v"
 
 func main() {
-	o := options{}
+	o := options{level: 6}
 	list := strings.Join(platforms, ",")
 	flag.StringVar(&o.root, "root", ".", "the repository's `folder`")
 	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts, emptied first")
@@ -80,7 +82,7 @@ func release(ctx context.Context, o options) error {
 	}
 	defer os.RemoveAll(work)
 
-	d := &dist{source: src, out: o.out, base: o.base, work: work}
+	d := &dist{source: src, out: o.out, base: o.base, level: o.level, work: work}
 	if err := d.build(ctx, o.platforms); err != nil {
 		return err
 	}
@@ -97,6 +99,7 @@ func release(ctx context.Context, o options) error {
 type dist struct {
 	*source
 	out, base string
+	level     int
 	// work is a folder for intermediate files.
 	work     string
 	binaries []binary

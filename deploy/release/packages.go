@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -36,6 +37,7 @@ func (d *dist) pack(b binary, packager nfpm.Packager) error {
 	if err != nil {
 		return err
 	}
+	compression := fmt.Sprintf("gzip:%d", d.level)
 	scripts := filepath.Join(d.root, "deploy", "release", "scripts")
 	info := nfpm.WithDefaults(&nfpm.Info{
 		Name: "gatehouse", Arch: b.arch, Platform: "linux", Version: d.version, MTime: d.date,
@@ -53,9 +55,9 @@ func (d *dist) pack(b binary, packager nfpm.Packager) error {
 				PostInstall: filepath.Join(scripts, "postinstall.sh"),
 				PreRemove:   filepath.Join(scripts, "preremove.sh"), PostRemove: filepath.Join(scripts, "postremove.sh"),
 			},
-			// Level 9, the default, takes three times the CPU time of level 6 and saves 0.4 % of the deb, 4 % of the rpm.
-			Deb: nfpm.Deb{Predepends: []string{"passwd"}, Compression: "gzip:6"},
-			RPM: nfpm.RPM{BuildHost: "gatehouse", Group: "System Environment/Daemons", Compression: "gzip:6"},
+			// Level 9, nfpm's default, takes three times the CPU time of level 6 and saves 0.4 % of the deb, 4 % of the rpm.
+			Deb: nfpm.Deb{Predepends: []string{"passwd"}, Compression: compression},
+			RPM: nfpm.RPM{BuildHost: "gatehouse", Group: "System Environment/Daemons", Compression: compression},
 		},
 	})
 	if !isDeb {

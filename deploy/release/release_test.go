@@ -43,7 +43,8 @@ var releases = sync.OnceValues(func() ([2]string, error) {
 	}
 	for i := range out {
 		out[i] = filepath.Join(scratch, fmt.Sprintf("dist%d", i))
-		o := options{root: at, out: out[i], platforms: []string{"linux/amd64"}, modified: true}
+		o := options{root: at, out: out[i], platforms: []string{"linux/amd64"}, modified: true,
+			level: gzip.BestSpeed}
 		if err := release(context.Background(), o); err != nil {
 			return out, err
 		}

@@ -148,7 +148,7 @@ func TestBodySize(t *testing.T) {
 	wantCode(t, w, gatehouse.CodeBodyTooLarge)
 }
 
-// TestSlowBody sends half a body and waits until the server cuts it off.
+// TestSlowBody sends the beginning of a body and waits until the server cuts it off.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	f := newFake()

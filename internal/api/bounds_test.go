@@ -202,7 +202,7 @@ func TestWaitsAreBoundedAtOnce(t *testing.T) {
 		})
 	}
 	begun.Wait()
-	// A waiter that misses the lock again after a millisecond makes it go to all waiters in turn: see sync.Mutex.
+	// After a waiter has missed the lock for a millisecond, all waiters get it in turn: see sync.Mutex.
 	for range 3 {
 		time.Sleep(2 * time.Millisecond)
 		a.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 type stepHandler = func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error)
 
 // startWorker runs a worker of the tool page until the test ends or stop is
-// called, which returns the result of Run.
+// called. stop returns the result of Run.
 func startWorker(
 	t *testing.T, server *httptest.Server, w client.Worker, fn stepHandler,
 ) (c *client.Client, stop func() error) {
@@ -234,8 +234,7 @@ func TestWorkerStopsHandlers(t *testing.T) {
 	})
 }
 
-// TestWorkerLetsHandlersFinish stops a worker whose handler needs a little
-// longer.
+// TestWorkerLetsHandlersFinish stops a worker before its handler ends.
 func TestWorkerLetsHandlersFinish(t *testing.T) {
 	t.Parallel()
 	b, server := newWorkbench(t)
@@ -249,9 +248,11 @@ func TestWorkerLetsHandlersFinish(t *testing.T) {
 			return "true", nil
 		})
 	<-entered
+	b.until(t, "the worker to ask for another step", func() bool { return b.asking == 1 })
 	ended := make(chan error, 1)
 	go func() { ended <- stop() }()
-	time.AfterFunc(100*time.Millisecond, func() { close(finish) })
+	b.until(t, "the worker to stop asking", func() bool { return b.asking == 0 })
+	time.AfterFunc(50*time.Millisecond, func() { close(finish) }) // in which the handler could be told
 	if err := <-ended; err != nil || cause != nil {
 		t.Errorf("Run returned %v; the handler's context ended with %v", err, cause)
 	}

@@ -18,7 +18,7 @@ func (*fake) ReceiveBounce(_ context.Context, recipient string, mail []byte) (*g
 	return &gatehouse.Bounce{Result: gatehouse.BounceFailed}, nil
 }
 
-// TestBounces: a returned mail needs no key, has bounds, and the address is its authority.
+// TestBounces: a returned mail needs no key, since its address authorizes it. Its size and its rate are bounded.
 func TestBounces(t *testing.T) {
 	t.Parallel()
 	const path = Prefix + "/hooks/mail/bounces"

@@ -79,8 +79,8 @@ func TestClientReportsItsEffectOnRuns(t *testing.T) {
 	}
 }
 
-// TestClientRetriesOfApplying loses the first answer: applying a source twice
-// makes one version.
+// TestClientRetriesOfApplying loses the first answer: the client applies the source
+// again, since applying it twice makes one version.
 func TestClientRetriesOfApplying(t *testing.T) {
 	t.Parallel()
 	f := newFake()
@@ -103,11 +103,12 @@ func TestClientRetriesOfApplying(t *testing.T) {
 	}
 }
 
-// TestLongPollsOutlastTheServer uses real connections on a server whose write
-// time-out is much shorter than the waits, and ends with the client.
+// TestLongPollsOutlastTheServer uses real connections: a wait may be much longer
+// than the server's write time-out, and ends when the client leaves.
 func TestLongPollsOutlastTheServer(t *testing.T) {
 	t.Parallel()
 	for name, r := range map[string]request{
+		"WaitAction":  {path: "/api/v1/proposed-actions/act_1?wait=60s"},
 		"WaitRun":     {path: "/api/v1/runs/run_1?wait=60s"},
 		"LeaseSteps":  {method: "POST", path: "/api/v1/steps/lease", body: `{"tools":["page"],"wait":"60s"}`},
 		"LeasePushes": {method: "POST", path: "/api/v1/pushes/lease", body: `{"connectors":["crm"],"wait":"60s"}`},

@@ -24,6 +24,7 @@ type workbench struct {
 	most    int // maximum number of steps that ran at the same time
 	batch   int // maximum number of steps that one request leased
 	lose    string
+	asking  int // requests for leases under way
 }
 
 // benchStep is a step and the reports about it.
@@ -123,6 +124,8 @@ func (b *workbench) waitFor(t *testing.T, s *benchStep, status gatehouse.StepSta
 }
 
 func (b *workbench) LeaseSteps(ctx context.Context, r gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
+	b.do(func() { b.asking++ })
+	defer b.do(func() { b.asking-- })
 	limit := time.NewTimer(r.Wait.D())
 	defer limit.Stop()
 	expiry := time.NewTicker(50 * time.Millisecond)

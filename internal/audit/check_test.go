@@ -166,7 +166,7 @@ func TestCheckReadError(t *testing.T) {
 	}
 }
 
-// TestCheckBeside: it finds the same faults as Check in small pages, pauses after each page but the
+// TestCheckBeside: CheckBeside finds a fault as Check does, in small pages, pauses after each page but the
 // last, and stops when its context ends.
 func TestCheckBeside(t *testing.T) {
 	t.Parallel()

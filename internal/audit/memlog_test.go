@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"golang.org/x/mod/sumdb/tlog"
@@ -21,7 +22,7 @@ type memLog struct {
 	entries map[string][]*gatehouse.Entry
 	hashes  map[string][]gatehouse.Hash
 	rows    int64
-	// views counts calls of View, reads counts those that read the log.
+	// views counts the views of the store, reads the methods that read the log.
 	views, reads int
 	// failView, when set, is called before each View.
 	failView func() error
@@ -152,18 +153,20 @@ func (m memTx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf
 	if int64(len(m.hashes[m.tenant])) != tlog.StoredHashCount(expectedSize) {
 		return errors.New("hashes and entries do not agree")
 	}
+	waiting := make(map[int64]*gatehouse.PendingLeaf, len(m.pending))
+	for _, p := range m.pending {
+		waiting[p.Row] = p
+	}
 	for _, l := range leaves {
-		for i, p := range m.pending {
-			if p.Row == l.Row {
-				m.entries[m.tenant] = append(
-					m.entries[m.tenant],
-					&gatehouse.Entry{Index: l.Index, Body: p.Body, LeafHash: l.LeafHash},
-				)
-				m.pending = append(m.pending[:i:i], m.pending[i+1:]...)
-				break
-			}
+		if p := waiting[l.Row]; p != nil {
+			m.entries[m.tenant] = append(m.entries[m.tenant],
+				&gatehouse.Entry{Index: l.Index, Body: p.Body, LeafHash: l.LeafHash})
+			delete(waiting, l.Row)
 		}
 	}
+	// The caller may still hold the old list.
+	m.pending = slices.DeleteFunc(slices.Clone(m.pending),
+		func(p *gatehouse.PendingLeaf) bool { return waiting[p.Row] == nil })
 	m.hashes[m.tenant] = append(m.hashes[m.tenant], hashes...)
 	return nil
 }

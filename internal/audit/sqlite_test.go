@@ -6,10 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -48,7 +50,7 @@ func appendLeaves(store gatehouse.Store, tenant, writer string, n0, n1 int) erro
 func TestTwoSequencers(t *testing.T) {
 	t.Parallel()
 	const writers, perWriter = 4, 250
-	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
+	store := openStore(t, migratedfile.New(t))
 	tenants := []string{"default", "acme"}
 	name := func(writer int) string { return fmt.Sprintf("<é😀\u2028\"\\\n> & %d", writer) }
 
@@ -82,6 +84,9 @@ func TestTwoSequencers(t *testing.T) {
 				counts[s] += n
 				if finished && n == 0 && err == nil {
 					return
+				}
+				if n == 0 {
+					time.Sleep(time.Millisecond) // leaves the CPU to the writers
 				}
 			}
 		})
@@ -146,7 +151,7 @@ func (o overtaken) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) e
 // after a batch was computed and before it is written.
 func TestOvertakenSequencer(t *testing.T) {
 	t.Parallel()
-	store := openStore(t, filepath.Join(t.TempDir(), "gate.db"))
+	store := openStore(t, migratedfile.New(t))
 	for _, tenant := range []string{"default", "acme"} {
 		must(t, appendLeaves(store, tenant, "w", 0, 10))
 	}
@@ -180,7 +185,7 @@ func TestCheckSQLite(t *testing.T) {
 	const n = 40
 	forgedHash := fmt.Sprintf("X'%x'", audit.LeafHash("{}"))
 	const zeros = `zeroblob(32)`
-	// The leaf of an entry, and its data in the batch row.
+	// leaf is the condition for the row of one entry's leaf, leavesFrom for the rows from it on.
 	leaf := func(number int) string {
 		return fmt.Sprintf(
 			`tenant = 'default' AND seq = (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT 1 OFFSET %d)`,
@@ -190,8 +195,8 @@ func TestCheckSQLite(t *testing.T) {
 		return fmt.Sprintf(
 			`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
 	}
-	// batch overwrites a blob of the only batch from pieces: a from and a to within
-	// it, counted in the blob's units, or an expression.
+	// batch joins pieces into a new blob for the only batch. A piece is two numbers, a range of the old
+	// blob in units of size bytes, or an SQL expression.
 	batch := func(column string, size int, pieces ...any) string {
 		var parts []string
 		for i := 0; i < len(pieces); i++ {
@@ -214,6 +219,18 @@ func TestCheckSQLite(t *testing.T) {
 	leaves := func(pieces ...any) string { return batch("leaves", 8, pieces...) }
 	appended := `INSERT INTO audit_leaf (tenant, action_id, body) VALUES ('default', '', '{}');
 		` + leaves(0, n, `(SELECT unhex(printf('%016x', max(seq))) FROM audit_leaf)`)
+	path := migratedfile.New(t)
+	store := openStore(t, path)
+	seq := audit.Sequencer{Store: store}
+	for _, tenant := range []string{"default", "acme"} {
+		must(t, appendLeaves(store, tenant, "w", 0, n))
+	}
+	if got, err := seq.Once(t.Context()); got != 2*n || err != nil {
+		t.Fatal(got, err)
+	}
+	must(t, store.Close())
+	whole, err := os.ReadFile(path)
+	must(t, err)
 	for _, tt := range []struct {
 		name  string
 		sql   string
@@ -256,18 +273,10 @@ func TestCheckSQLite(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "gate.db")
-			store := openStore(t, path)
-			seq := audit.Sequencer{Store: store}
-			for _, tenant := range []string{"default", "acme"} {
-				must(t, appendLeaves(store, tenant, "w", 0, n))
-			}
-			if got, err := seq.Once(t.Context()); got != 2*n || err != nil {
-				t.Fatal(got, err)
-			}
-			must(t, store.Close())
+			must(t, os.WriteFile(path, whole, 0o600))
 			tamper(t, path, tt.sql)
 
-			store = openStore(t, path)
+			store := openStore(t, path)
 			r, err := audit.Check(t.Context(), store, "default")
 			must(t, err)
 			switch {
@@ -316,7 +325,7 @@ func tamper(t *testing.T, path, statements string) {
 
 // BenchmarkSequencer numbers waiting leaves in full batches.
 func BenchmarkSequencer(b *testing.B) {
-	store := openStore(b, filepath.Join(b.TempDir(), "gate.db"))
+	store := openStore(b, migratedfile.New(b))
 	seq := audit.Sequencer{Store: store}
 	for b.Loop() {
 		b.StopTimer()

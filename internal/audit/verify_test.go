@@ -47,7 +47,7 @@ func renumber(entries []*gatehouse.Entry) []*gatehouse.Entry {
 	return out
 }
 
-// TestTamper tampers at a random place in every possible way, carelessly and
+// TestTamper tampers at a random place in many ways, carelessly and
 // carefully, and checks kind and place of the fault.
 func TestTamper(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestRawClient: the raw client gets the same answers from a real server as net/http's client.
+// TestRawClient: the raw client reads a real server's answers, and refuses one without a length.
 func TestRawClient(t *testing.T) {
 	t.Parallel()
 	s, err := serveBare(t.Context(), "/", func(w http.ResponseWriter, r *http.Request) {
@@ -62,8 +62,8 @@ func TestRawClient(t *testing.T) {
 	}
 }
 
-// TestDrive: each item is processed exactly once, by any worker, and the first failure ends the
-// drive.
+// TestDrive: each item is processed exactly once, by any worker. After a failure, the drive returns it
+// and stops all workers.
 func TestDrive(t *testing.T) {
 	t.Parallel()
 	var sum atomic.Int64
@@ -73,8 +73,16 @@ func TestDrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.done != 1000 || len(o.latencies) != 1000 || sum.Load() != 999*1000/2 {
-		t.Errorf("done %d, %d latencies, sum %d", o.done, len(o.latencies), sum.Load())
+	if o.done != 1000 || len(o.latencies) != 1000 || sum.Load() != 999*1000/2 || o.elapsed <= 0 ||
+		o.elapsed >= time.Minute {
+		t.Errorf("done %d, %d latencies, sum %d, %s", o.done, len(o.latencies), sum.Load(), o.elapsed)
+	}
+	const limit = 20 * time.Millisecond
+	o, err = drive(t.Context(), 2, limit, -1, func(int) (func(int) error, func(), error) {
+		return func(int) error { time.Sleep(time.Millisecond); return nil }, func() {}, nil
+	})
+	if err != nil || o.elapsed < limit {
+		t.Errorf("ended after %s, %v", o.elapsed, err)
 	}
 	broken := errors.New("broken")
 	stopped := 0

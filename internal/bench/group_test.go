@@ -41,8 +41,11 @@ func TestGroup(t *testing.T) {
 	for i := range callers {
 		wg.Go(func() { errs[i] = g.do(i) })
 	}
-	for len(g.queue) < cap(g.queue) {
+	for end := time.Now().Add(time.Minute); len(g.queue) < cap(g.queue) && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
+	}
+	if len(g.queue) < cap(g.queue) {
+		t.Error("the queue does not fill")
 	}
 	mu.Unlock()
 	wg.Wait()

@@ -24,7 +24,7 @@ func TestRunSources(t *testing.T) {
 	}
 }
 
-// TestBareSteps: the bare side executes all steps in order, and reports when none are left.
+// TestBareSteps: the bare side executes all steps, and reports when none are left.
 func TestBareSteps(t *testing.T) {
 	t.Parallel()
 	s, err := (&liteDatabases{dir: t.TempDir()}).steps(t.Context(), 16)

@@ -206,6 +206,9 @@ func (w *world) propose(ctx context.Context) error {
 		return fmt.Errorf("the action is %s, not pending", a.Status)
 	}
 	w.template, w.made = a, 1
+	if err := w.number(ctx); err != nil { // an idle gate does not
+		return err
+	}
 	var body gatehouse.JSON
 	err = w.await(ctx, func(q gatehouse.ReadQueues) (found bool, err error) {
 		entries, err := q.In(a.Tenant).ListActionEntries(a.ID) // once the entry has its number

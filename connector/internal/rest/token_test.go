@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// endpoint gives tokens that live for an hour, one every second.
+// endpoint gives tokens that live for an hour; each request takes a second.
 type endpoint struct {
 	given int
 	fails bool
@@ -75,7 +75,7 @@ func TestTokensAreReplacedAtDifferentTimes(t *testing.T) {
 	})
 }
 
-// TestTokenOutlivesItsEndpoint: while no other is to be had, a token is used until its end.
+// TestTokenOutlivesItsEndpoint: while the endpoint gives no other, a token is used until its end.
 func TestTokenOutlivesItsEndpoint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -97,8 +97,8 @@ func TestTokenOutlivesItsEndpoint(t *testing.T) {
 	})
 }
 
-// TestUseToken: a refusal is worth another attempt if the token had been used before; an account whose new token is
-// refused has lost its access.
+// TestUseToken: the refusal of a token that was used before is worth another attempt; the refusal of a new token is
+// final.
 func TestUseToken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
