@@ -31,8 +31,8 @@ func TestDescribePreview(t *testing.T) {
 		if !ok || got.Summary+"|"+got.Undo != want {
 			t.Errorf("%q, want %q", got.Summary+"|"+got.Undo, want)
 		}
-		if len(got.Fields) == 1 && got.Fields[0].Name != "a/b/c" {
-			t.Errorf("the field is %q", got.Fields[0].Name)
+		if len(got.Fields) != len(p.Changes) || len(got.Fields) == 1 && got.Fields[0].Name != "a/b/c" {
+			t.Errorf("%s: the fields are %+v", want, got.Fields)
 		}
 	}
 	if _, ok := card.DescribePreview("shop", &gatehouse.Preview{None: "no"}, ""); ok {

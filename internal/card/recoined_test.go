@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// TestACurrencyWithoutItsAmount: a change that sends only a currency changes each amount in it. No
-// amount is folded as unchanged, whatever the shape of the payload.
+// TestACurrencyWithoutItsAmount: a change that sends only a currency is shown as a change of each amount
+// in that currency, whatever the shape of the payload.
 func TestACurrencyWithoutItsAmount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, operation, target, before, after, path, row, moved string }{

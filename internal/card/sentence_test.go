@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// action makes an action of the sql connector: operation, target (several keys are
-// separated by commas), pre-image and change.
+// action makes a pending L3 action of the connector shop. The target is TYPE/KEY, or TYPE/KEY,KEY for
+// several records.
 func action(t testing.TB, actionType, operation, target, before, after string) *gatehouse.Action {
 	t.Helper()
 	entity, refs, _ := strings.Cut(target, "/")
@@ -314,8 +314,8 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// TestPolicyTypesHaveWords: the default policy's type names are known to people, so
-// this package must have words for them.
+// TestPolicyTypesHaveWords: people know the default policy's type names, so this package must have words
+// for all of them but other and other-safe.
 func TestPolicyTypesHaveWords(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("../policy/default.yaml")
@@ -359,12 +359,12 @@ func TestSentenceOfAQuestion(t *testing.T) {
 		t.Errorf("approve of another connector: got %s, want %s", got, want)
 	}
 	a.Connector = "workflow"
-	for got, want := range map[string]string{
-		card.Sentence(a): "Continue run run_01a1", card.Short(a): "Continue run run_01a1",
-		card.Button(a): "Continue the run",
+	for _, text := range []struct{ got, want string }{
+		{card.Sentence(a), "Continue run run_01a1"}, {card.Short(a), "Continue run run_01a1"},
+		{card.Button(a), "Continue the run"},
 	} {
-		if got != want {
-			t.Errorf("got %s, want %s", got, want)
+		if text.got != text.want {
+			t.Errorf("got %s, want %s", text.got, text.want)
 		}
 	}
 	a.ProposedChange = canonical(t, `{"count":12}`)

@@ -61,7 +61,7 @@ func TestCompareTextFolds(t *testing.T) {
 	if got := linesOf(text.Blocks)[0]; got != "1,1 context a" {
 		t.Errorf("begins with %s", got)
 	}
-	// Removing the final line feed changes the last line. Appending lines to a text without one does not.
+	// Removing the final line feed changes the last line; appending a line to a text without one does not.
 	want = []string{"1,0 removed a", "0,1 added a (open)"}
 	if d := cmp.Diff(want, linesOf(card.CompareText("a\n", "a").Blocks)); d != "" {
 		t.Error(d)

@@ -26,7 +26,7 @@ func TestListNamesTheLevel(t *testing.T) {
 	}
 }
 
-// TestPrintFits: whatever is dropped, an id can be used and the lines fit.
+// TestPrintFits: whichever columns a terminal leaves out, the row fits and begins with the short id.
 func TestPrintFits(t *testing.T) {
 	t.Parallel()
 	a := &gatehouse.Action{
@@ -80,7 +80,7 @@ func TestNextOfAHeldAction(t *testing.T) {
 	}
 }
 
-// TestAnIDIsNoFormat: a text of the server is printed as it is.
+// TestAnIDIsNoFormat: a percent sign in an id of the server is printed as it is.
 func TestAnIDIsNoFormat(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "connectors.yaml")

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// agentSession is an agent that uses the tool of gate.py, once for each possible outcome. It prints
-// what the model would read.
+// agentSession is an agent that calls the tool of gate.py with various outcomes. It prints what the
+// model would read.
 const agentSession = `
 import os, gate
 def tool_call(task, action_type, old, new):
@@ -76,8 +76,12 @@ func TestAgentTool(t *testing.T) {
 	must(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
+	late := time.After(time.Minute)
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
+		case <-late:
+			_ = cmd.Process.Kill()
+			t.Fatalf("the agent has not ended after a minute (%v):\n%s", <-ended, &output)
 		case err := <-ended:
 			invalid, rest, _ := strings.Cut(output.String(), "\n")
 			if !strings.HasPrefix(invalid, "Not proposed. Correct it and call again: /proposed_change/colour ") {

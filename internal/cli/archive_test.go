@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// TestServerArchives starts a server with a retention on a store whose actions ended two months
-// ago, and looks for them by every command that reads the archive.
+// TestServerArchives starts a server with a retention on a store whose only action ended two months
+// ago. Once it is archived, show and list --archived find it, and list does not.
 func TestServerArchives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"crypto/hmac"
+	"crypto/pbkdf2"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -8,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,7 +46,7 @@ func runTool(t *testing.T, dir, name string, args ...string) {
 	}
 }
 
-// The metrics that alert rules and dashboard ask for exist on a server, or Prometheus derives them.
+// The metrics that alert rules and dashboard ask for exist on a server, or are series of its histograms.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	t.Parallel()
 	cfg := servetest.Config(t,
@@ -70,7 +75,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	}
 }
 
-// furtherMetrics exist only with NATS, or after a model was called.
+// furtherMetrics returns the metrics that exist only with NATS, or after a model was called.
 func furtherMetrics(t *testing.T) string {
 	t.Helper()
 	n := openNode(t, t.TempDir(), &config.Config{})
@@ -99,7 +104,7 @@ func TestAlertRules(t *testing.T) {
 	runTool(t, dir, "promtool", "test", "rules", "alerts_test.yaml")
 }
 
-// systemd itself checks the unit, with the program at its path here.
+// systemd itself checks the unit, in which the test's own program replaces the installed one.
 func TestSystemdUnit(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -186,8 +191,8 @@ func TestComposeArguments(t *testing.T) {
 	}
 }
 
-// The compose file's script creates a role to which row-level security applies, with any password,
-// and a database in which the role may create tables.
+// The compose file's script accepts a password with a quote and a dollar sign. It creates a role to which
+// row-level security applies, and a database in which the role may create tables.
 func TestComposeRole(t *testing.T) {
 	t.Parallel()
 	cluster := pgtest.New(t)
@@ -198,6 +203,14 @@ func TestComposeRole(t *testing.T) {
 		"GATEHOUSE_PASSWORD=it's $HOME")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	super, err := pgx.Connect(t.Context(), cluster.DSN("gatehouse"))
+	must(t, err)
+	defer super.Close(t.Context())
+	var stored string
+	must(t, super.QueryRow(t.Context(), "SELECT rolpassword FROM pg_authid WHERE rolname = 'gatehouse'").Scan(&stored))
+	if !scramOf(t, "it's $HOME", stored) { // the cluster itself asks for no password
+		t.Errorf("another password is stored: %s", stored)
 	}
 	at.User = url.User("gatehouse")
 	conn, err := pgx.Connect(t.Context(), at.String())
@@ -211,4 +224,23 @@ func TestComposeRole(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE mine (id int)"); err != nil {
 		t.Error(err)
 	}
+}
+
+// scramOf reports whether a stored SCRAM-SHA-256 secret is of the password (RFC 5803).
+func scramOf(t *testing.T, password, stored string) bool {
+	t.Helper()
+	m := regexp.MustCompile(`^SCRAM-SHA-256\$(\d+):([^$]+)\$([^:]+):`).FindStringSubmatch(stored)
+	if m == nil {
+		return false
+	}
+	rounds, err := strconv.Atoi(m[1])
+	must(t, err)
+	salt, err := base64.StdEncoding.DecodeString(m[2])
+	must(t, err)
+	salted, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
+	must(t, err)
+	mac := hmac.New(sha256.New, salted)
+	mac.Write([]byte("Client Key"))
+	key := sha256.Sum256(mac.Sum(nil))
+	return base64.StdEncoding.EncodeToString(key[:]) == m[3]
 }

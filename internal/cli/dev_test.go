@@ -30,7 +30,7 @@ type devServer struct {
 	stderr bytes.Buffer
 	// warning matches what it may write to stderr; nil for nothing.
 	warning *regexp.Regexp
-	// banner is its printed banner.
+	// banner is what it printed; api and key are in the banner.
 	banner, api, key string
 }
 
@@ -83,7 +83,7 @@ func startDev(t *testing.T, dir string, more ...string) *devServer {
 	return s
 }
 
-// stop ends it, and checks that it printed nothing more.
+// stop ends it, and checks that it printed nothing more but the expected warning.
 func (s *devServer) stop() {
 	s.t.Helper()
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
@@ -160,7 +160,7 @@ func TestDev(t *testing.T) {
 		&version); err != nil || price != "12.50" || version != "8" {
 		t.Errorf("the ledger has price %s, version %s, %v", price, version, err)
 	}
-	// The reviewer is the second person that L5 needs.
+	// The reviewer, the second person for L5, may decide; this action is decided already.
 	reviewer := servetest.MustClient(t, url, devEnv(t, dir, "reviewer"))
 	if _, err := reviewer.Decide(t.Context(), a.ID, approve); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyDecided {
 		t.Errorf("the reviewer decides again: %v", err)

@@ -14,8 +14,8 @@ import (
 )
 
 // TestWebPushPage serves the configuration of the section "Web push" of docs/channels.md with a push
-// service of the test's own: a person's browser gets the test and the question, and its owner
-// removes it.
+// service of the test's own: a person's browser gets a test message and a question, and the person
+// removes the device.
 func TestWebPushPage(t *testing.T) {
 	t.Parallel()
 	service := webpushtest.Start(t)
@@ -78,7 +78,7 @@ connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: tr
 	if out := command(0, "notify", "device", "list"); strings.Contains(out, phone.Endpoint) {
 		t.Errorf("the list has the endpoint: %s", out)
 	}
-	// Nobody else's device can be removed or tested.
+	// An administrator cannot remove somebody else's device.
 	err = servetest.MustClient(t, s.URL, *creds).RemoveDevice(t.Context(), d.ID)
 	if gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
 		t.Errorf("an administrator removes it: %v", err)

@@ -181,7 +181,7 @@ func TestDevSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.card(first, "Rejected")
-	// No other name of this machine shows the page.
+	// The page is refused under another host name.
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at+"/dev/slack", nil)
 	must(t, err)
 	r.Host = "evil.example"

@@ -45,7 +45,7 @@ func parse(t *testing.T, parser *kong.Kong, args []string) (*kong.Context, error
 	return parsed, nil
 }
 
-// TestDocs parses each command line of each page.
+// TestDocs parses each command line in the sh blocks of the pages.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/*.md")
@@ -66,7 +66,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// checkCommands parses the command lines of a page's shell blocks.
+// checkCommands parses the command lines of a page's blocks of the language sh.
 func checkCommands(t *testing.T, parser *kong.Kong, page string) {
 	t.Helper()
 	src, err := os.ReadFile(page)
@@ -139,8 +139,11 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		body := servetest.Scrape(t, s.URL)
 		looked := strings.Contains(body, "gatehouse_target_up") || len(cfg.Connectors) == 0
-		if looked && strings.Contains(body, "gatehouse_audit_damaged") || time.Now().After(deadline) {
+		if looked && strings.Contains(body, "gatehouse_audit_damaged") {
 			return body
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the checks have no metrics after a minute:\n%s", body)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // TestEmptyPagesOfferWorkingCommands runs the commands of the console's empty pages against a server in
-// development mode. The person who is signed in there can decide the resulting actions.
+// development mode. The inbox of the signed-in person then has the resulting actions.
 func TestEmptyPagesOfferWorkingCommands(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

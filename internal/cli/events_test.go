@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/client"
 )
 
-// TestFollowEvents: the Go client receives the event of a proposal from the real server, an agent
-// only its own; and an open stream does not keep the server from stopping.
+// TestFollowEvents: the Go client receives the event of an agent's proposal from the real server, and an
+// open stream does not keep the server from stopping.
 func TestFollowEvents(t *testing.T) {
 	t.Parallel()
 	s := startDev(t, t.TempDir())
@@ -43,10 +43,11 @@ func TestFollowEvents(t *testing.T) {
 		t.Fatal("no event arrived")
 	}
 	must(t, s.cmd.Process.Signal(os.Interrupt))
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.cmd.Wait() }()
+	ended := make(chan error, 1)
+	go func() { ended <- s.cmd.Wait() }()
 	select {
-	case <-ended:
+	case err := <-ended:
+		must(t, err)
 	case <-time.After(20 * time.Second):
 		t.Error("the server waits for the stream")
 	}

@@ -175,7 +175,7 @@ func TestBundleIsVerified(t *testing.T) {
 	}
 }
 
-// TestEvidenceShow: it works offline, and prints no control character of the file unchanged.
+// TestEvidenceShow: evidence show needs no server, and prints no control character of the file unchanged.
 func TestEvidenceShow(t *testing.T) {
 	t.Parallel()
 	archive := testBundle(t, nil, nil)
@@ -253,7 +253,7 @@ func TestEvidenceOfAnotherRun(t *testing.T) {
 	}
 }
 
-// TestNoPartOfAFileStays: after a failed write, the same command works again. What was there before stays.
+// TestNoPartOfAFileStays: a failed write leaves no file. A file that was there before is kept.
 func TestNoPartOfAFileStays(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "evidence.json")

@@ -26,7 +26,7 @@ steps:
     uses: worker.page
     with: {who: "${{ item }}"}
   - {id: busy, needs: [], uses: worker.page, with: {who: ben, pager: busy}, retry: {max: 2, backoff: [50ms]}}
-  - {id: long, needs: [], uses: worker.page, with: {who: cleo, seconds: 6}}
+  - {id: long, needs: [], uses: worker.page, with: {who: cleo, seconds: 12}}
 output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}", long: "${{ steps.long.output.paged }}"}
 `
 
@@ -59,8 +59,8 @@ func pythonPath(t *testing.T) string {
 	return path
 }
 
-// nodeWithTypes returns a Node that runs TypeScript: the installed one, or the one of scripts/tools
-// if that is too old.
+// nodeWithTypes returns a Node that runs TypeScript: the machine's own, or that of scripts/tools
+// if the machine has none or too old a one.
 func nodeWithTypes(t *testing.T) string {
 	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node", "node_modules", ".bin", "node"))
@@ -139,7 +139,7 @@ func waitRun(t *testing.T, c *client.Client, id, what string, ok func(*gatehouse
 	}
 }
 
-// exampleProcess is a running example with a lease of four seconds.
+// exampleProcess is a running example with a lease of ten seconds.
 type exampleProcess struct {
 	*exec.Cmd
 	mu    sync.Mutex
@@ -156,7 +156,7 @@ func (p *exampleProcess) Write(b []byte) (int, error) {
 func startWorker(t *testing.T, command, file, url, key string) *exampleProcess {
 	t.Helper()
 	p := &exampleProcess{Cmd: exec.Command(command, file), ended: make(chan error, 1)}
-	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
+	p.Env = cleanEnv("GATEHOUSE_URL="+url, "GATEHOUSE_KEY="+key, "WORKER_LEASE=10")
 	p.Stdout, p.Stderr = p, p
 	must(t, p.Start())
 	go func() { p.ended <- p.Wait() }()

@@ -80,7 +80,7 @@ func testGlobals(t testing.TB) (*globals, *bytes.Buffer, *bytes.Buffer) {
 	return &globals{URL: "http://127.0.0.1:1", IO: *io}, out, errOut
 }
 
-// runCommand runs a command, which is to end with an exit code, and returns what it wrote to stdout and to stderr.
+// runCommand runs a command, checks its exit code, and returns what it wrote to stdout and to stderr.
 func runCommand(t testing.TB, want int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	g, out, errOut := testGlobals(t)

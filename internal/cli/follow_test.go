@@ -223,16 +223,24 @@ func TestVerifyReadsExactEntries(t *testing.T) {
 		strings.Replace(text, `"leaf":`, forged+`,"Leaf":`, 1), strings.Replace(text, `"leaf":`, forged+`,"leaf":`, 1),
 		strings.Replace(text, `"leaf":`, `"LEAF":`, 1), strings.Replace(text, `"leaf":`, `"note":1,"leaf":`, 1),
 	} {
+		n := 0
 		for got, err := range entriesIn(strings.NewReader(in), "log.jsonl", 10) {
-			if err == nil || !strings.Contains(err.Error(), "line 1 of log.jsonl is not an entry") {
+			if n++; err == nil || !strings.Contains(err.Error(), "line 1 of log.jsonl is not an entry") {
 				t.Errorf("%s is read as %+v, error %v", in, got, err)
 			}
 		}
+		if n != 1 {
+			t.Errorf("%s has %d entries and errors", in, n)
+		}
 	}
+	n := 0
 	for got, err := range entriesIn(strings.NewReader(text), "log.jsonl", 10) {
-		if err != nil || !strings.Contains(string(got.Body), `"actor":"prn_1"`) {
+		if n++; err != nil || !strings.Contains(string(got.Body), `"actor":"prn_1"`) {
 			t.Errorf("%+v, %v; want %s", got, err, text)
 		}
+	}
+	if n != 1 {
+		t.Errorf("%d entries, want 1", n)
 	}
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -161,7 +162,11 @@ func TestPermissionPrompt(t *testing.T) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
 	must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	ask := func(tool, input string) <-chan string {
 		said := make(chan string, 1)
 		go func() {
@@ -171,7 +176,11 @@ func TestPermissionPrompt(t *testing.T) {
 				said <- err.Error()
 				return
 			}
-			text, _ := r.Content[0].(*sdk.TextContent)
+			text, ok := r.Content[0].(*sdk.TextContent)
+			if !ok {
+				said <- fmt.Sprintf("%+v", r.Content[0])
+				return
+			}
 			said <- text.Text
 		}()
 		return said
@@ -190,7 +199,8 @@ func TestPermissionPrompt(t *testing.T) {
 			t.Errorf("%s: %s", decision, got)
 		}
 	}
-	if got := <-ask("Bash", `"rm"`); !strings.Contains(got, "deny") && !strings.Contains(got, "object") {
+	if got := <-ask("Bash", `"rm"`); got !=
+		`{"behavior":"deny","message":"The gate did not answer, so the call does not run: input is not an object"}` {
 		t.Errorf("an input that is not an object: %s", got)
 	}
 }

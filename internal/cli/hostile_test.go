@@ -17,14 +17,14 @@ import (
 )
 
 // hostileWords are texts that a terminal executes, or that look like another text.
-var hostileWords = map[string]string{
+var hostileWords = []string{
 	// Overrides, isolates and joiners.
-	"direction": "a\u202etxet\u202c a\u2066b\u2069 1\u200d0\u200b0",
+	"a\u202etxet\u202c a\u2066b\u2069 1\u200d0\u200b0",
 	// Escape sequences of seven bits and of eight, and a null character.
-	"controls": "a\x1b[2J\x1b]0;owned\a a\u009b2J a\x00b",
+	"a\x1b[2J\x1b]0;owned\a a\u009b2J a\x00b",
 	// Digits and letters of other alphabets, tags, invalid UTF-8, and many marks on one letter.
-	"look-alikes": "1\u0661\u0662.00 p\u0430ypal a\U000e0041\U000e0042 a\xff\xfe e" + strings.Repeat("\u0301", 40),
-	"lines":       "a\nact_000000000000 applied a\r\nb\rc a\tapplied a\u2028b\u2029c",
+	"1\u0661\u0662.00 p\u0430ypal a\U000e0041\U000e0042 a\xff\xfe e" + strings.Repeat("\u0301", 40),
+	"a\nact_000000000000 applied a\r\nb\rc a\tapplied a\u2028b\u2029c",
 }
 
 // obeyed reports whether a command must not print a character unchanged.
@@ -75,102 +75,107 @@ func filled(v reflect.Value, text string, depth int) {
 	}
 }
 
-// hostileAnswer is a value of a type with the text in every string.
-func hostileAnswer[T any](text string) any {
-	v := new(T)
-	filled(reflect.ValueOf(v).Elem(), text, 6)
-	if cursor := reflect.ValueOf(v).Elem().FieldByName("NextCursor"); cursor.IsValid() {
-		cursor.SetString("") // it is the last page
+// hostileAnswer is a value of a type with a text in every string: all texts, or one in each item of a page.
+func hostileAnswer[T any]() any {
+	v := reflect.ValueOf(new(T)).Elem()
+	filled(v, strings.Join(hostileWords, " "), 6)
+	if items := v.FieldByName("Items"); items.IsValid() {
+		v.FieldByName("NextCursor").SetString("") // it is the last page
+		items.Set(reflect.MakeSlice(items.Type(), len(hostileWords), len(hostileWords)))
+		for i, text := range hostileWords {
+			filled(items.Index(i), text, 5)
+		}
 	}
-	return v
+	return v.Interface()
 }
 
-// hostileEntry is an entry of the audit log with the text in every string of its leaf.
-func hostileEntry(text string) any {
-	leaf := gatehouse.MustJSON(hostileAnswer[gatehouse.Leaf](text))
-	return gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{{Body: leaf}}}
+// hostileEntries are entries of the audit log with a text in every string of the leaf.
+func hostileEntries() any {
+	page := gatehouse.Page[*gatehouse.Entry]{}
+	for _, text := range hostileWords {
+		leaf := reflect.ValueOf(new(gatehouse.Leaf))
+		filled(leaf.Elem(), text, 6)
+		page.Items = append(page.Items, &gatehouse.Entry{Body: gatehouse.MustJSON(leaf.Interface())})
+	}
+	return page
 }
 
 // TestCommandsPrintHostileTextAsText runs the commands against a server whose answers have hostile
 // text in every string, on a terminal and piped.
 func TestCommandsPrintHostileTextAsText(t *testing.T) {
 	t.Parallel()
+	text := strings.Join(hostileWords, " ")
 	for _, c := range []struct {
 		args   string
 		path   string
-		answer func(text string) any
+		answer func() any
 		// rows is how many lines are printed, piped; 0 for any number.
 		rows int
 	}{
-		{"list", "/proposed-actions", hostileAnswer[gatehouse.Page[*gatehouse.Action]], 1},
+		{"list", "/proposed-actions", hostileAnswer[gatehouse.Page[*gatehouse.Action]], 4},
 		{"show act_1", "/proposed-actions/act_1", hostileAnswer[gatehouse.Action], 0},
-		{"run list", "/runs", hostileAnswer[gatehouse.Page[*gatehouse.Run]], 1},
-		{"push list", "/pushes", hostileAnswer[gatehouse.Page[*gatehouse.Push]], 1},
-		{"dlq list", "/dead-letters", hostileAnswer[gatehouse.Page[*gatehouse.DeadLetter]], 1},
-		{"workflow list", "/workflows", hostileAnswer[gatehouse.Page[*gatehouse.WorkflowSummary]], 1},
-		{"principal list", "/principals", hostileAnswer[gatehouse.Page[*gatehouse.Principal]], 1},
-		{"applied", "/applied", hostileAnswer[gatehouse.Page[*gatehouse.AppliedMirror]], 1},
-		{"corpus", "/corpus", hostileAnswer[gatehouse.Page[*gatehouse.CorpusEntry]], 1},
-		{"admin notices", "/notices", hostileAnswer[gatehouse.Page[*gatehouse.Notice]], 1},
-		{"session list", "/sessions", hostileAnswer[gatehouse.Page[*gatehouse.Session]], 1},
-		{"audit tail", "/audit/entries", hostileEntry, 1},
+		{"run list", "/runs", hostileAnswer[gatehouse.Page[*gatehouse.Run]], 4},
+		{"push list", "/pushes", hostileAnswer[gatehouse.Page[*gatehouse.Push]], 4},
+		{"dlq list", "/dead-letters", hostileAnswer[gatehouse.Page[*gatehouse.DeadLetter]], 4},
+		{"workflow list", "/workflows", hostileAnswer[gatehouse.Page[*gatehouse.WorkflowSummary]], 4},
+		{"principal list", "/principals", hostileAnswer[gatehouse.Page[*gatehouse.Principal]], 4},
+		{"applied", "/applied", hostileAnswer[gatehouse.Page[*gatehouse.AppliedMirror]], 4},
+		{"corpus", "/corpus", hostileAnswer[gatehouse.Page[*gatehouse.CorpusEntry]], 4},
+		{"admin notices", "/notices", hostileAnswer[gatehouse.Page[*gatehouse.Notice]], 4},
+		{"session list", "/sessions", hostileAnswer[gatehouse.Page[*gatehouse.Session]], 4},
+		{"audit tail", "/audit/entries", hostileEntries, 4},
 		{"policy explain -f -", "/policies/explain", hostileAnswer[gatehouse.Explanation], 0},
 	} {
-		for name, text := range hostileWords {
-			for _, tty := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s/%s/terminal %v", c.args, name, tty), func(t *testing.T) {
-					t.Parallel()
-					reached := false
-					var asked []string
-					s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-						w.Header().Set("Content-Type", "application/json")
-						path := strings.TrimPrefix(r.URL.Path, "/api/v1")
-						if path == "/audit/head" {
-							_ = json.NewEncoder(w).Encode(gatehouse.LogHead{Tenant: text, Size: 1})
-							return
-						}
-						if path == "/audit/entries" && reached { // there are no more
-							_ = json.NewEncoder(w).Encode(gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{}})
-							return
-						}
-						// An action is shown with the actions that it names.
-						const one = "/proposed-actions/"
-						if path != c.path && (!strings.HasPrefix(c.path, one) || !strings.HasPrefix(path, one)) {
-							asked = append(asked, r.URL.Path)
-							w.Header().Set("Content-Type", "application/problem+json")
-							w.WriteHeader(http.StatusNotFound)
-							_ = json.NewEncoder(w).Encode(map[string]any{"code": "not_found", "status": 404,
-								"detail": text, "hint": text})
-							return
-						}
-						reached = true
-						if err := json.NewEncoder(w).Encode(c.answer(text)); err != nil {
-							t.Error(err)
-						}
-					}))
-					defer s.Close()
-					var out, errOut bytes.Buffer
-					g := globals{IO: term.IO{
-						Ctx: t.Context(), Stdin: strings.NewReader(`{}`), Stdout: &out, Stderr: &errOut,
-						TTY: tty, Columns: 200, Now: func() time.Time {
-							return time.Date(2026, 11, 20, 12, 0, 0, 0,
-								time.UTC)
-						},
-					}}
-					code := run(g, append(strings.Fields(c.args), "--url", s.URL, "--key", "gth_x"))
-					if !reached || out.Len() == 0 {
-						t.Fatalf("exit %d after %q, stdout %q, stderr %q", code, asked, out.String(), errOut.String())
+		for _, tty := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/terminal %v", c.args, tty), func(t *testing.T) {
+				t.Parallel()
+				reached := false
+				var asked []string
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					path := strings.TrimPrefix(r.URL.Path, "/api/v1")
+					if path == "/audit/head" {
+						_ = json.NewEncoder(w).Encode(gatehouse.LogHead{Tenant: text, Size: 1})
+						return
 					}
-					for which, said := range map[string]string{"stdout": out.String(), "stderr": errOut.String()} {
-						if i := strings.IndexFunc(said, obeyed); i >= 0 {
-							t.Errorf("%s has %+q unescaped: %+q", which, []rune(said[i:])[0], said[max(0, i-60):i+10])
-						}
+					if path == "/audit/entries" && reached { // there are no more
+						_ = json.NewEncoder(w).Encode(gatehouse.Page[*gatehouse.Entry]{Items: []*gatehouse.Entry{}})
+						return
 					}
-					if n := strings.Count(out.String(), "\n"); !tty && c.rows > 0 && n != c.rows {
-						t.Errorf("%d lines instead of %d: %q", n, c.rows, out.String())
+					// An action is shown with the actions that it names.
+					const one = "/proposed-actions/"
+					if path != c.path && (!strings.HasPrefix(c.path, one) || !strings.HasPrefix(path, one)) {
+						asked = append(asked, r.URL.Path)
+						w.Header().Set("Content-Type", "application/problem+json")
+						w.WriteHeader(http.StatusNotFound)
+						_ = json.NewEncoder(w).Encode(map[string]any{"code": "not_found", "status": 404,
+							"detail": text, "hint": text})
+						return
 					}
-				})
-			}
+					reached = true
+					if err := json.NewEncoder(w).Encode(c.answer()); err != nil {
+						t.Error(err)
+					}
+				}))
+				defer s.Close()
+				var out, errOut bytes.Buffer
+				g := globals{IO: term.IO{
+					Ctx: t.Context(), Stdin: strings.NewReader(`{}`), Stdout: &out, Stderr: &errOut,
+					TTY: tty, Columns: 200, Now: func() time.Time { return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC) },
+				}}
+				code := run(g, append(strings.Fields(c.args), "--url", s.URL, "--key", "gth_x"))
+				if code != term.ExitDone || !reached || out.Len() == 0 {
+					t.Errorf("exit %d after %q, stdout %q, stderr %q", code, asked, out.String(), errOut.String())
+				}
+				for which, said := range map[string]string{"stdout": out.String(), "stderr": errOut.String()} {
+					if i := strings.IndexFunc(said, obeyed); i >= 0 {
+						t.Errorf("%s has %+q unescaped: %+q", which, []rune(said[i:])[0], said[max(0, i-60):i+10])
+					}
+				}
+				if n := strings.Count(out.String(), "\n"); !tty && c.rows > 0 && n != c.rows {
+					t.Errorf("%d lines instead of %d: %q", n, c.rows, out.String())
+				}
+			})
 		}
 	}
 }

@@ -276,7 +276,7 @@ func (e *incident) decided(out string) {
 	}
 }
 
-// proven: the archive is valid and the one that the run names; with one byte less it is not.
+// proven: the archive is valid, is the one that the run names, and holds no secret.
 func (e *incident) proven(out string) {
 	e.wants(out, "Verified: the archive's SHA-256, 7 files", "assignment L4 applied", "external id INC0010001",
 		"triage triage-small: 1 call", " verified.")
@@ -307,7 +307,7 @@ func (e *incident) replayed(out string) {
 	}
 }
 
-// rejected: the run has failed, and the incident is unchanged.
+// rejected: the run has failed after its note, and the incident is not reassigned.
 func (e *incident) rejected(out string) {
 	e.wants(out, "\trejected\t", "that is a report, not an incident")
 	d := e.detail("second.id")
@@ -324,7 +324,7 @@ func (e *incident) rejected(out string) {
 	if r := verifyBundle(b.Archive); !r.OK || r.Manifest.Status != gatehouse.RunFailed {
 		e.t.Errorf("%+v", r)
 	}
-	// A retry reuses the note and asks people again, but not the person who started it.
+	// A retry writes no second note, and asks people again.
 	olga, err := client.New(strings.TrimSuffix(e.server.api, "/api/v1"), e.file("olga.key"))
 	must(e.t, err)
 	again, err := olga.RetryRun(e.t.Context(), d.ID)
@@ -336,7 +336,7 @@ func (e *incident) rejected(out string) {
 		full.Actions[len(full.Actions)-1].Status != gatehouse.StatusPending || len(e.written()) != 3 {
 		e.t.Errorf("%v: %s, %v", err, full.Status, e.written())
 	}
-	// A journal only grows. An agent that did not start the run does not see the note.
+	// A note cannot be undone. An agent that did not start the run does not even see its action.
 	base, note := strings.TrimSuffix(e.server.api, "/api/v1"), actionOf(d, d.StepOf("note")).ID
 	agent := servetest.MustClient(e.t, base, devEnv(e.t, e.dir, "agent"))
 	if _, err := agent.Reverse(e.t.Context(), note,

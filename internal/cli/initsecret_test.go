@@ -90,8 +90,8 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		return code, words.String()
 	}
 
-	// Without the rights, no store is created: with none, with those to make and read a new Secret, and with
-	// those to make and read one that is there.
+	// No store is created while a right is missing: first all of them, then the right to fill a new Secret,
+	// then the right to fill the one that exists.
 	for range 3 {
 		if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
 			t.Fatalf("exit code %d: %s", code, words)

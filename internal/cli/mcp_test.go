@@ -91,7 +91,7 @@ func TestMCPPending(t *testing.T) {
 	w.decide(a, gatehouse.Approve, "")
 	w.wrote()
 	c = w.proxy("--hold", "20s")
-	c.request("tools/list", `{}`) // a server in use carries out what was approved meanwhile
+	c.request("tools/list", `{}`) // from now on the proxy carries out what was approved meanwhile
 	if got := c.call("append", `{"text":"a"}`); got.text() != "wrote a" {
 		t.Errorf("after the approval: %+v", got)
 	}
@@ -179,7 +179,7 @@ func TestMCPKilled(t *testing.T) {
 	if err != nil || a.Status != gatehouse.StatusUnknown {
 		t.Fatalf("%v: %+v", err, a)
 	}
-	w.state = t.TempDir() // it also blocks an equal call of a proxy without this state
+	w.state = t.TempDir() // the unknown outcome also blocks an equal call of a proxy without this state
 	c = w.proxy("--lease", "2s")
 	got := c.call("append", `{"text":"a"}`)
 	if !got.IsError || got.Meta.Action.ID != a.ID || got.Meta.Action.Status != "unknown" ||

@@ -21,7 +21,11 @@ func TestMCPSDKClient(t *testing.T) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
 	must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := c.InitializeResult(); got.ProtocolVersion != "2026-07-28" || got.Instructions != "Append lines." {
 		t.Errorf("%+v", got)
 	}

@@ -85,7 +85,11 @@ func TestMCPRemoteModern(t *testing.T) {
 	command := w.remotePeer(&sdk.StreamableHTTPOptions{Stateless: true})
 	c, err := agent.Connect(t.Context(), &sdk.CommandTransport{Command: command}, nil)
 	must(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if got := c.InitializeResult(); got.ProtocolVersion != "2026-07-28" || got.Instructions != "Append lines." {
 		t.Errorf("%+v", got)
 	}
@@ -115,8 +119,8 @@ func TestMCPRemoteModern(t *testing.T) {
 	w.wrote("Zürich")
 }
 
-// TestMCPRemoteRefused: without the server's credentials nothing is sent, and the agent gets an
-// error.
+// TestMCPRemoteRefused: if the server refuses the proxy's token, the agent gets an error. Wrong flags
+// are usage errors.
 func TestMCPRemoteRefused(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

@@ -111,11 +111,11 @@ func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger
 		return err
 	}
 	s := newMCPServer(handler, log, write)
-	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
 	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
 		log.Warn("other machines reach this address, and keys would cross the network in the clear: " +
 			"put a proxy with TLS before it")
 	}
+	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
 	failed := make(chan error, 1)
 	go func() { failed <- s.Serve(listener) }()
 	select {

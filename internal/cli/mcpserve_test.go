@@ -151,8 +151,7 @@ func (w *mcpWorld) serve(name string, c *sdk.ClientSession) {
 	}
 }
 
-// TestMCPTools: the pinned tools with their levels, and a change that is accepted on the
-// command line.
+// TestMCPTools lists the pinned tools with their levels, and accepts a change on the command line.
 func TestMCPTools(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)

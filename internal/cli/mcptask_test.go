@@ -120,6 +120,10 @@ func TestMCPTasksModern(t *testing.T) {
 	if got := ask("tasks/get", of); got.Result.Status != "cancelled" {
 		t.Errorf("%+v", got)
 	}
+	page, err := w.admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusCanceled})
+	if err != nil || len(page.Items) != 1 {
+		t.Errorf("canceled at the gate: %v, %+v", err, page)
+	}
 }
 
 // TestMCPTasksReadOnly: a call that passes without an action does not become a task, and the tool
@@ -141,10 +145,14 @@ func TestMCPTasksReadOnly(t *testing.T) {
 			}
 		}
 		must(t, json.Unmarshal([]byte(list), &found))
+		right := 0
 		for _, got := range found.Result.Tools {
-			if got.Name == tool && got.Execution.TaskSupport != support {
-				t.Errorf("%s: %s", tool, list)
+			if got.Name == tool && got.Execution.TaskSupport == support {
+				right++
 			}
+		}
+		if right != 1 {
+			t.Errorf("%s: %s", tool, list)
 		}
 	}
 	if got := c.request("tools/call", `{"name":"count","arguments":{},"task":{"ttl":1000}}`); got.Error == nil ||

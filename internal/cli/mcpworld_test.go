@@ -68,7 +68,7 @@ func (w *mcpWorld) file(name, content string) {
 	}
 }
 
-// mcpClient is a client of the legacy era, frame by frame.
+// mcpClient speaks MCP with a process, frame by frame.
 type mcpClient struct {
 	*mcpWorld
 	cmd    *exec.Cmd
@@ -125,8 +125,13 @@ func (w *mcpWorld) launch(cmd *exec.Cmd) *mcpClient {
 	if err := c.cmd.Start(); err != nil {
 		w.Fatal(err)
 	}
+	// A proxy that does not answer ends, and with it whoever reads from it.
+	late := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 	w.Cleanup(func() {
-		c.close()
+		defer late.Stop()
+		if c.cmd.ProcessState == nil {
+			c.close()
+		}
 		if w.Failed() {
 			w.Logf("the proxy said:\n%s", c.stderr.String())
 		}
@@ -134,10 +139,12 @@ func (w *mcpWorld) launch(cmd *exec.Cmd) *mcpClient {
 	return c
 }
 
-// close ends the client's side, and waits for the proxy.
+// close ends the client's side, and waits for the proxy, which may not have reported a race.
 func (c *mcpClient) close() {
 	_ = c.in.Close()
-	_ = c.cmd.Wait()
+	if err := c.cmd.Wait(); err != nil {
+		c.Errorf("the proxy ended with %v", err)
+	}
 }
 
 // kill is kill -9 of the proxy.

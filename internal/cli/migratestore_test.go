@@ -74,7 +74,7 @@ func TestMigrateStore(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(kept, head, 0o600))
 	runCommand(t, term.ExitDone, "doctor", "--deep", "--database-url", dsn, "--held", kept)
-	// A database that is being served is refused.
+	// A database that holds the rows of another folder is refused.
 	other := filepath.Join(t.TempDir(), "other")
 	runCommand(t, term.ExitDone, "init", "--data", other)
 	_, words := runCommand(t, term.ExitError, "migrate-store", "--data", other, "--database-url", dsn)

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/mailtest"
@@ -82,14 +83,16 @@ func TestChannelsPage(t *testing.T) {
 		t.Errorf("the test of the endpoint:\n%s", stdout)
 	}
 
-	metrics := servetest.Scrape(t, s.URL)
 	for _, want := range []string{
 		`gatehouse_notifications_total{channel="mail",result="accepted"} 3`,
 		`gatehouse_channel_failing{channel="mail"} 0`,
 		"gatehouse_notifications_open 0",
 	} {
-		if !strings.Contains(metrics, want+"\n") {
-			t.Errorf("the metrics lack %s", want)
+		for end := time.Now().Add(time.Minute); !strings.Contains(servetest.Scrape(t, s.URL), want+"\n"); {
+			if time.Now().After(end) {
+				t.Fatalf("the metrics lack %s", want)
+			}
+			time.Sleep(20 * time.Millisecond)
 		}
 	}
 

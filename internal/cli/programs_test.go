@@ -13,10 +13,10 @@ import (
 // Under "go test -race", tests run two builds of the program. The test binary itself has the race
 // detector. It runs the concurrent programs: the server that the scripts' command "server" starts,
 // gatehouse dev, mcp proxy, mcp serve, review and run watch, and every command of the scripts in
-// serving. All other commands run a plain build, which starts in a third of the time; so do
-// gatehouse bench and a gatehouse serve that a script starts itself.
+// serving. All other commands, also gatehouse bench and a server that a script starts itself, run a
+// plain build, which starts in a third of the time.
 
-// serving names the scripts that serve; all of their commands run with the race detector.
+// serving names the scripts whose commands all run with the race detector, because demo serves itself.
 var serving = []string{"script-demo", "script-demo_terminal"}
 
 // watched is the path of the program with the race detector, if the tests run with it.
@@ -61,8 +61,8 @@ func (p programs) run() (code int, err error) {
 	return p.M.Run(), nil
 }
 
-// buildProgram builds a command of the repository as a release is built: scripts/test has compiled
-// those packages.
+// buildProgram builds a command with the flags of a release, with which scripts/test has already
+// compiled most packages.
 func buildProgram(path, command string) (output []byte, err error) {
 	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, command)
 	cmd.Dir = filepath.Join("..", "..")

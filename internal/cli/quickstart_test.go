@@ -70,8 +70,8 @@ type quickstart struct {
 	server *devServer
 }
 
-// TestQuickstart runs every block of the page, in their order: all but the
-// clone and the build, of which the targets of make are looked up.
+// TestQuickstart runs every block of the page, in their order. Instead of cloning and building, it
+// checks that the targets of make exist.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("python3", "-c",

@@ -60,7 +60,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types(ben.EditToken + enter)
 	s.sees("Approved: Create item D.")
 
-	// --yes skips the question at L3, but not the edit token, which is asked once.
+	// --yes skips the question at L3, but not the edit token. Below L4 the token is asked for once.
 	s.sees("3 of 4 · L3")
 	s.sees("Change price of B from 20.00 to 21.50 USD; reversible")
 	s.ready()
@@ -151,6 +151,9 @@ func TestReviewByKeys(t *testing.T) {
 	s.sees("Rejected: Change price of B.")
 	s.types("q")
 	out := s.ends(0)
+	if !s.screen.colored {
+		t.Error("there are no colours")
+	}
 
 	in.want(first, gatehouse.StatusApproved)
 	second, err := in.bot.FindAction(t.Context(), again)
@@ -280,20 +283,6 @@ func TestReviewNarrow(t *testing.T) {
 	}
 }
 
-func TestReviewInColor(t *testing.T) {
-	t.Parallel()
-	in := openInbox(t)
-	ben := in.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover)
-	in.price("A", "10.00", "12.50")
-	s := in.review(ben, seatOptions{token: true})
-	s.sees("1 of 1")
-	s.types("q")
-	s.ends(0)
-	if !s.screen.colored {
-		t.Error("there are no colours")
-	}
-}
-
 // TestReviewSecondVoteIsBlind: at L5 the second person gives a reason before
 // seeing the first one's.
 func TestReviewSecondVoteIsBlind(t *testing.T) {
@@ -411,7 +400,7 @@ func TestReviewNeedsATerminal(t *testing.T) {
 	}
 }
 
-// TestReviewOfNothing: review ends at once if only other people can decide the pending actions.
+// TestReviewOfNothing: review ends at once if nothing is pending, or if the person may decide nothing.
 func TestReviewOfNothing(t *testing.T) {
 	t.Parallel()
 	in := openInbox(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// TestReviewInBulk selects two of three, sees their total effect and every
+// TestReviewInBulk selects two of four actions, sees their total effect and every
 // change, approves them with Enter, and takes both back.
 func TestReviewInBulk(t *testing.T) {
 	t.Parallel()

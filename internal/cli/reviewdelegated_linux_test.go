@@ -27,7 +27,7 @@ func TestReviewForAnother(t *testing.T) {
 	_, err := in.client(ana).
 		CreateDelegation(t.Context(), gatehouse.NewDelegation{To: "ben", Ends: time.Now().Add(time.Hour)})
 	must(t, err)
-	// Only the delegate's questions name ana.
+	// Both read the delegation; only the delegate's answer describes ana.
 	for who, api := range map[string]gatehouse.DelegationService{"ana": in.client(ana), "ben": in.client(ben)} {
 		list, err := api.ListDelegations(t.Context())
 		if err != nil || len(list) != 1 || (list[0].Delegator != nil) != (who == "ben") {

@@ -261,10 +261,14 @@ func (s *seat) types(keys string) {
 	}
 }
 
-// ends waits until it exits, and returns what went to stdout.
+// ends waits until the program exits, and returns what went to stdout.
 func (s *seat) ends(code int) string {
 	s.t.Helper()
-	<-s.ended
+	select {
+	case <-s.ended:
+	case <-time.After(time.Minute):
+		s.t.Fatalf("review does not end:\n%s", s.screen.text())
+	}
 	_ = s.cmd.Wait()
 	if got := s.cmd.ProcessState.ExitCode(); got != code {
 		s.t.Errorf("exit code %d, want %d:\n%s", got, code, s.screen.text())

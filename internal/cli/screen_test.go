@@ -116,8 +116,7 @@ func (s *screen) feed() {
 	s.y = min(s.y+1, s.rows-1)
 }
 
-// shift moves the lines from a row to the end of the region up by n, down when
-// it is negative.
+// shift moves the lines from a row to the end of the region up by n, or down if n is negative.
 func (s *screen) shift(from, n int) {
 	for ; n > 0; n-- {
 		copy(s.cells[from:s.bottom+1], s.cells[from+1:s.bottom+1])

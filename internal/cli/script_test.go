@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
 // TestScripts runs testdata/script against the real binary, with a real server
@@ -45,38 +47,78 @@ func TestScripts(t *testing.T) {
 			}
 			// Nothing listens at this address; the script command "server" replaces it.
 			e.Setenv("GATEHOUSE_URL", "http://127.0.0.1:1")
+			e.Values[testKey{}] = e.T()
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"server": serverScript, "principal": principalScript, "as": asScript, "exits": exitsScript,
+			"server": serverScript, "principal": principalScript, "as": asScript, "exits": exitsScript, "usage": usageScript,
 			"field": fieldScript, "sqlite": sqliteScript, "target": targetScript, "answer": answerScript, "metric": metricScript,
 			"tamper": tamperScript, "await": awaitScript,
 		},
 	})
 }
 
-// serverScript is: server [FLAG...]. It makes a data folder, serves it with
-// the script's gatehouse.yaml on a free port until the script ends, waits until
-// it is ready, and makes the script's user the administrator.
+// initialized is a new data folder with an administrator.
+type initialized struct {
+	files map[string][]byte
+	Key   string `json:"admin_key"`
+	Token string `json:"edit_token"`
+}
+
+// firstFolder is made once for all scripts.
+var firstFolder = sync.OnceValues(func() (*initialized, error) {
+	dir, err := os.MkdirTemp("", "gatehouse-init-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	return initialize(nil, filepath.Join(dir, "data"))
+})
+
+func initialize(env []string, data string, flags ...string) (*initialized, error) {
+	cmd := exec.Command("gatehouse", append([]string{"init", "--data", data, "--json"}, flags...)...)
+	cmd.Env = env
+	out, err := cmd.Output()
+	made := &initialized{files: map[string][]byte{}}
+	if err = errors.Join(err, json.Unmarshal(out, made)); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{"gatehouse.db", "master.key"} {
+		if made.files[name], err = os.ReadFile(filepath.Join(data, name)); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// testKey is the key of a script's test.
+type testKey struct{}
+
+// serverScript is: server [FLAG...]. It serves the folder data with the script's gatehouse.yaml on a
+// free port until the script ends, and waits until it is ready. If there is no such folder, it makes
+// one, and makes the script's user the administrator.
 func serverScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg {
 		ts.Fatalf("unsupported: ! server")
 	}
-	data := ts.MkAbs("data")
+	data, env := ts.MkAbs("data"), append(os.Environ(), "WORK="+ts.Getenv("WORK"), "TARGET="+ts.Getenv("TARGET"))
 	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
-		ts.Check(ts.Exec("gatehouse", "init", "--data", data, "--config", ts.MkAbs("gatehouse.yaml"), "--json"))
-		var made struct {
-			Key   string `json:"admin_key"`
-			Token string `json:"edit_token"`
+		first, err := firstFolder()
+		if strings.Contains(ts.ReadFile("gatehouse.yaml"), "\npolicy:") { // init applies it
+			first, err = initialize(env, data, "--config", ts.MkAbs("gatehouse.yaml"))
 		}
-		ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &made))
-		setCredentials(ts, "admin", made.Key, made.Token)
+		ts.Check(err)
+		ts.Check(os.MkdirAll(data, 0o700))
+		for name, content := range first.files {
+			ts.Check(os.WriteFile(filepath.Join(data, name), content, 0o600))
+		}
+		setCredentials(ts, "admin", first.Key, first.Token)
 	}
 	cmd := exec.Command(watched, append([]string{
 		"serve", "--data", data, "--config", ts.MkAbs("gatehouse.yaml"), "--listen", "127.0.0.1:0", "--log-format", "json",
 	}, args...)...)
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), "WORK="+ts.Getenv("WORK"), "TARGET="+ts.Getenv("TARGET"))
+	cmd.Env = env
 	stderr, err := cmd.StderrPipe()
 	ts.Check(err)
 	ts.Check(cmd.Start())
@@ -97,10 +139,11 @@ func serverScript(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		<-drained
-		if err := cmd.Wait(); err != nil {
-			ts.Logf("the server ended with %v", err)
+		err := cmd.Wait()
+		ts.Logf("the server ended with %v; its log:\n%s", err, log.String())
+		if err != nil { // such as 66, after a race; Fatalf does not work at the end of a script
+			ts.Value(testKey{}).(testscript.T).FailNow()
 		}
-		ts.Logf("the server's log:\n%s", log.String())
 	})
 	url, ok := <-address
 	if !ok {
@@ -129,17 +172,29 @@ func principalScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: principal NAME KIND ROLES [FLAG...]")
 	}
-	key, token := ts.Getenv("GATEHOUSE_KEY"), ts.Getenv("GATEHOUSE_EDIT_TOKEN")
-	asScript(ts, false, []string{"admin"})
-	ts.Check(ts.Exec("gatehouse", append([]string{
+	code, out := runHere(ts, append([]string{
 		"principal", "create", "--json", "--name", args[0], "--kind", args[1], "--role", args[2],
-	}, args[3:]...)...))
+		"--url", ts.Getenv("GATEHOUSE_URL"), "--key", ts.Getenv("KEY_admin"), "--edit-token", ts.Getenv("TOKEN_admin"),
+	}, args[3:]...))
+	if code != term.ExitDone {
+		ts.Fatalf("exit code %d", code)
+	}
 	var c gatehouse.Credentials
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &c))
+	ts.Check(json.Unmarshal(out, &c))
 	ts.Setenv("ID_"+args[0], c.ID)
-	setCredentials(ts, args[0], c.Key, c.EditToken)
-	ts.Setenv("GATEHOUSE_KEY", key)
-	ts.Setenv("GATEHOUSE_EDIT_TOKEN", token)
+	ts.Setenv("KEY_"+args[0], c.Key)
+	ts.Setenv("TOKEN_"+args[0], c.EditToken)
+}
+
+// runHere runs a command line in this process, which saves the start of a program. It finds neither the script's folder
+// nor its environment.
+func runHere(ts *testscript.TestScript, args []string) (code int, stdout []byte) {
+	var out bytes.Buffer
+	code = run(globals{URL: "http://127.0.0.1:1", IO: term.IO{
+		Ctx: context.Background(), Started: "gatehouse", Stdin: strings.NewReader(""), Stdout: &out, Stderr: ts.Stderr(),
+		Columns: 80, Now: time.Now,
+	}}, args)
+	return code, out.Bytes()
 }
 
 // asScript is: as NAME. From now on the script is somebody else.
@@ -172,7 +227,17 @@ func exitsScript(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitScript is: await PATTERN PROGRAM [ARG...]. It runs the program until its output matches, for
+// usageScript is: usage [ARG...]. The command line must be refused as a mistake, with no data on stdout; see runHere.
+func usageScript(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("unsupported: ! usage")
+	}
+	if code, out := runHere(ts, args); code != term.ExitUsage || len(out) > 0 {
+		ts.Fatalf("exit code %d, want %d and nothing on stdout: %s", code, term.ExitUsage, out)
+	}
+}
+
+// awaitScript is: await PATTERN PROGRAM [ARG...]. It runs the program until its stdout matches, for
 // effects that follow a decision asynchronously, such as the numbering of audit entries.
 func awaitScript(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {

@@ -105,8 +105,8 @@ func awaitLine(t *testing.T, lines <-chan string, prefix string) {
 	}
 }
 
-// TestServeTLS serves by files, and reads them again when they change and on SIGHUP. Invalid files
-// are never used: the server does not start with them, and later it keeps the previous certificate.
+// TestServeTLS serves with a certificate of files, which are read again when they change and on SIGHUP.
+// A broken file is never used: the server keeps the previous certificate.
 func TestServeTLS(t *testing.T) { // not parallel: the signal is the process's
 	dir := t.TempDir()
 	cert, key := writeCertificate(t, dir, 1)

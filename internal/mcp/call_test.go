@@ -27,7 +27,7 @@ func (g *losingGate) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehou
 }
 
 // TestLostProposal: after the answer to a proposal is lost, the result does not say that nothing was
-// carried out, and the next equal call gets the outcome of the action that exists.
+// carried out, and the next equal call joins the action that exists.
 func TestLostProposal(t *testing.T) {
 	t.Parallel()
 	for name, failing := range map[string]error{

@@ -151,8 +151,10 @@ func TestFrontHostileFrames(t *testing.T) {
 // TestFrontSlowBody: the front gives up on a body that does not arrive.
 func TestFrontSlowBody(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, func(f *Front) { f.bodyTimeout = 200 * time.Millisecond })
+	var front *Front
+	s := newStage(t, func(f *Front) { front = f })
 	session, _ := s.begin("a")
+	front.bodyTimeout = 200 * time.Millisecond
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.url, "http://"))
 	must(t, err)
 	defer c.Close()
@@ -257,8 +259,11 @@ func TestFrontShared(t *testing.T) {
 		s.mu.Lock()
 		servers := s.servers
 		s.mu.Unlock()
-		if len(servers) > 0 && len(servers[0].frames())+len(servers[len(servers)-1].frames()) >= 8 ||
-			time.Now().After(deadline) {
+		if len(servers) > 0 && len(servers[0].frames())+len(servers[len(servers)-1].frames()) >= 8 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Error("the servers have not got the requests")
 			break
 		}
 	}
@@ -322,7 +327,11 @@ func TestFrontTogether(t *testing.T) {
 		s.gate.mu.Lock()
 		n := s.gate.proposals
 		s.gate.mu.Unlock()
-		if n == 4 || time.Now().After(deadline) {
+		if n == 4 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Errorf("%d proposals", n)
 			break
 		}
 	}
@@ -364,8 +373,10 @@ func TestFrontServerGone(t *testing.T) {
 	go func() {
 		got <- s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a"}}`, sessionHeader, session)
 	}()
-	for len(server.frames()) < 3 {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); len(server.frames()) < 3; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server has not got the request")
+		}
 	}
 	_ = server.Close()
 	if g := <-got; !strings.Contains(g.body, "has ended") {

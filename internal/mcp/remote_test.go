@@ -197,8 +197,10 @@ func TestRemoteSession(t *testing.T) {
 	if got := outcomeOf(p.ask(t.Context(), "tools/call", []byte(`{"name":"a"}`))); got != `result {"late":true}` {
 		t.Error(got)
 	}
-	for !p.stale.Load() {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(time.Minute); !p.stale.Load(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the list of tools is not stale")
+		}
 	}
 	if err := p.Upstream.Close(); err != nil {
 		t.Error(err)
@@ -357,16 +359,17 @@ func awaitAsked(t *testing.T, p *Proxy) {
 func TestRemoteAbandoned(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = readRequest(t, r)
 		events(w, ": wait\n\n")
+		cancel()
 		<-r.Context().Done()
 		close(gone)
 	}))
 	t.Cleanup(server.Close)
 	p := newRemote(t, Remote{URL: server.URL})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
 	if got := outcomeOf(p.ask(ctx, "tools/call", []byte(`{"name":"a"}`))); got != "unknown" {
 		t.Error(got)
 	}

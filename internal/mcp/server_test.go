@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,14 +38,15 @@ func TestWrongArguments(t *testing.T) {
 		{"propose_change", `{` + proposal + `,"target":{},"expires_in":5}`, "/expires_in must be a string"},
 		{"revise_action", `{"action_id":"act_1",` + proposal + `,"target":[]}`, "/target must be an object"},
 	} {
-		for _, tool := range serverTools() {
-			if tool.name != tt.tool {
-				continue
-			}
-			r := tool.call(t.Context(), nil, []byte(tt.arguments))
-			if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "detail")); got != tt.want || !r.IsError {
-				t.Errorf("%s(%s): %q, want %q", tt.tool, tt.arguments, got, tt.want)
-			}
+		tools := serverTools()
+		i := slices.IndexFunc(tools, func(tool tool) bool { return tool.name == tt.tool })
+		if i < 0 {
+			t.Errorf("there is no tool %s", tt.tool)
+			continue
+		}
+		r := tools[i].call(t.Context(), nil, []byte(tt.arguments))
+		if got := text(memberOf([]byte(r.Content[0].(*sdk.TextContent).Text), "detail")); got != tt.want || !r.IsError {
+			t.Errorf("%s(%s): %q, want %q", tt.tool, tt.arguments, got, tt.want)
 		}
 	}
 }

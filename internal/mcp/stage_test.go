@@ -26,7 +26,7 @@ type scripted struct {
 	gone chan struct{}
 	// wait delays the answers to resources/read until it is closed.
 	wait chan struct{}
-	// silent makes the server not answer unknown requests.
+	// silent makes the server not answer server/discover.
 	silent bool
 }
 

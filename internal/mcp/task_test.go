@@ -13,8 +13,8 @@ func (k keyed) Cancel(context.Context, string) (*gatehouse.CancelAnswer, error) 
 	return nil, gatehouse.E(gatehouse.CodeNotAwaitingApproval, "it is decided")
 }
 
-// about is the answer to a question about a task, with the members that both
-// protocols share.
+// about is an answer about a task, with the members that either protocol gives
+// it.
 type about struct {
 	Result struct {
 		Type   string `json:"resultType"`
@@ -70,7 +70,7 @@ func TestArgumentsOfOwnTools(t *testing.T) {
 	}
 }
 
-// TestTasks: a call that asks for a task gets one, in either protocol. It
+// TestTasks: a call that asks for a task gets one, in either protocol. The task
 // reports the outcome as often as it is asked, but only to its principal.
 func TestTasks(t *testing.T) {
 	t.Parallel()

@@ -31,8 +31,8 @@ func TestListedAgain(t *testing.T) {
 	awaitAsked(t, p)
 }
 
-// TestInstructionsWithoutGreeting: the pins have the instructions of a server whose client does not
-// ask for them.
+// TestInstructionsWithoutGreeting: the proxy pins the instructions of a server whose client does not ask for
+// them, but only in the protocol without sessions.
 func TestInstructionsWithoutGreeting(t *testing.T) {
 	t.Parallel()
 	for frame, want := range map[string]gatehouse.JSON{
@@ -48,7 +48,7 @@ func TestInstructionsWithoutGreeting(t *testing.T) {
 	}
 }
 
-// TestAcceptedAtOnce: of several concurrent changes of the same pins, only one is made, also through several sessions.
+// TestAcceptedAtOnce: of concurrent changes of the same pins through several sessions, only one is made.
 func TestAcceptedAtOnce(t *testing.T) {
 	t.Parallel()
 	folder, err := OpenFolder(t.TempDir())

@@ -27,7 +27,7 @@ func sorted(m map[string][]string) map[string][]string {
 	return m
 }
 
-// TestMove copies a store with rows in every table, compares every row, and
+// TestMove copies a store with rows in every table of filled, compares every row, and
 // continues with the copy: the same key, a decision, a dispatch, new numbers.
 func TestMove(t *testing.T) {
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestMove(t *testing.T) {
 	goOn(t, open(t, url, before.Clock), before)
 }
 
-// filled lists the tables that gatetest fills.
+// filled lists tables that must have rows in the folder.
 var filled = []string{
 	"action", "action_archive", "api_key", "approval", "audit_batch", "audit_leaf", "audit_log",
 	"ceiling_claim", "ceiling_sum", "ceremony", "comment", "edit_token", "external_identity", "idempotency", "mirror",
@@ -142,9 +142,8 @@ func TestKilled(t *testing.T) {
 		step string
 		n    int
 	}{
-		{"mark", 1}, {"mark", 1}, {"tables", 1}, {"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 2}, {"batch", 8},
-		{"batch", 15}, {"batch", 20},
-		{"key", 1}, {"key", 3}, {"sequences", 1}, {"sequences", 1}, {"verified", 1},
+		{"mark", 1}, {"tables", 1}, {"begin", 1}, {"batch", 1}, {"batch", 8}, {"batch", 20},
+		{"key", 1}, {"key", 3}, {"sequences", 1}, {"verified", 1},
 	} {
 		killAt(t, path, url, kill.step, kill.n)
 		_, err := postgres.Open(t.Context(), postgres.Config{URL: url, Logger: quiet()})

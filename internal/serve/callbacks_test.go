@@ -63,7 +63,7 @@ func TestCallbacksPage(t *testing.T) {
 	}
 }
 
-// TestCallbackMistakes tells each mistake with its key.
+// TestCallbackMistakes: the error names each mistake.
 func TestCallbackMistakes(t *testing.T) {
 	t.Parallel()
 	const secrets = "\nsecrets: {s: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, bad: x, i: i, k: k}\n"

@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"net/http"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -10,29 +12,38 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
-	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// The counter that the console uses counts decisions, also those that are refused.
+// The server counts the decisions of its console, also those that are refused.
 func TestConsoleDecisionsAreCounted(t *testing.T) {
 	t.Parallel()
-	s, agent, _ := testServer(t, AllRoles())
-	defer s.Close()
-	a := servetest.Propose(t, agent, "1")
-	metrics := prometheus.NewRegistry()
-	actions, err := telemetry.CountDecisions(metrics, s.Gate)
+	s, creds := serveSource(t, `
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}`)
+	a := servetest.Propose(t, servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
+		gatehouse.RoleProposer), "1")
+	link, err := s.Gate.CreateSetupLink(servetest.AdminContext(t, s.Gate, creds), creds.ID)
 	must(t, err)
-	ctx := t.Context()
+	in, err := s.Gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{})
+	must(t, err)
 	for range 2 {
-		if _, err := actions.Decide(ctx, a.ID,
-			gatehouse.Decision{Decision: gatehouse.Reject}); gatehouse.CodeOf(err) != gatehouse.CodeUnauthenticated {
-			t.Fatal(err)
-		}
+		form := url.Values{"decision": {string(gatehouse.Reject)}, "digest": {string(a.Digest)}, "notes": {"no"}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/actions/"+a.ID+"/decide",
+			strings.NewReader(form.Encode()))
+		must(t, err)
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		r.AddCookie(&http.Cookie{Name: "gatehouse_session", Value: in.Token})
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		must(t, err)
+		resp.Body.Close()
 	}
-	families, err := metrics.Gather()
-	must(t, err)
-	if len(families) != 1 || len(families[0].Metric) != 1 || families[0].Metric[0].GetCounter().GetValue() != 2 {
-		t.Errorf("%v", families)
+	counted := regexp.MustCompile(`gatehouse_decisions_total{endpoint="console",.*`).
+		FindAllString(servetest.Scrape(t, s.URL), -1)
+	for _, want := range []string{`result="won"} 1`, `result="replayed"} 1`} {
+		if !strings.Contains(strings.Join(counted, "\n"), want) {
+			t.Errorf("%s is not in %s", want, counted)
+		}
 	}
 }
 

@@ -57,7 +57,7 @@ func TestDemoFindsUnapprovedWrites(t *testing.T) {
 		"routine price changes": `UPDATE items SET price = '99.99', version = version + 1 WHERE sku = 'SKU-0104'`,
 		// It changes an untouched row.
 		"a refund in the wrong currency": `UPDATE refunds SET status = 'paid' WHERE id = 'R-001'`,
-		// A missing effect, and a duplicate one.
+		// They overwrite a new row, repeat an effect, and delete a row that should remain.
 		"a new customer, to be confirmed": `UPDATE customers SET email = 'someone@example.com' WHERE id = 'C-1001'`,
 		"a lost answer, not safe to ask again": `INSERT INTO credits SELECT id + 1, customer_id, amount, currency, reason
 			FROM credits WHERE id = 51`,

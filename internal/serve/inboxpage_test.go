@@ -75,6 +75,10 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 	n.Gate = gate.New(n.Store, n.Registry, n.Hub, gate.Config{PolicySource: policy.DefaultSource()}, log)
 	n.Runs, err = newRuns(n.Gate, n.config)
 	must(b, err)
+	n.secrets = newStoreSecrets(n.config, log)
+	n.secrets.gate, n.secrets.registry, n.secrets.open = n.Gate, n.Registry, n.Gate.OpenSecrets
+	n.stored = newStoreConnectors(n.config, n.secrets, log)
+	n.stored.gate, n.stored.registry = n.Gate, n.Registry
 	s, err := StartRoles(n, "127.0.0.1:0", []Role{RoleAPI})
 	must(b, err)
 	b.Cleanup(func() { must(b, s.Close()) })
@@ -84,7 +88,7 @@ func servePages(b *testing.B, store gatehouse.Store, log *slog.Logger) *pages {
 	caller := func(key string) context.Context {
 		p, err := n.Gate.Authenticate(b.Context(), key)
 		must(b, err)
-		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, Via: gatehouse.ViaAPI})
+		return gatehouse.NewContext(b.Context(), &gatehouse.Caller{Principal: p, StepUp: true, Via: gatehouse.ViaAPI})
 	}
 	admin := caller(creds.Key)
 	bot, err := n.Gate.CreatePrincipal(admin, gatehouse.NewPrincipal{

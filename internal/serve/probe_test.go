@@ -16,7 +16,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// An unreachable target is logged once at the start, and again when it is reachable.
+// A target that cannot be used is logged once, and once more when it can be used again.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")

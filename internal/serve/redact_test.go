@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
-// TestServerRedactsTheSecretsOfItsConfiguration: a target echoes the secrets of each place in the
-// file, and so does the output of config check.
+// TestServerRedactsTheSecretsOfItsConfiguration: the secrets of each place in the file are redacted
+// in what a target echoes, and config check does not print them.
 func TestServerRedactsTheSecretsOfItsConfiguration(t *testing.T) {
 	t.Parallel()
 	cfg := servetest.Config(t, `

@@ -126,7 +126,7 @@ func (v *vault) applied(what string, a *gatehouse.Action) {
 	}
 }
 
-// ready waits until the server has the present secrets.
+// ready waits until the server has a value of the secret, or, unless want is set, until it has none.
 func (v *vault) ready(want bool) {
 	v.t.Helper()
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -282,8 +282,8 @@ connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", aut
 	}
 }
 
-// TestPlaceholders makes each connector that takes a key or a certificate without it: it
-// describes its operations, and cannot be called.
+// TestPlaceholders makes connectors whose key or certificate is not set: each is made, and is not
+// ready.
 func TestPlaceholders(t *testing.T) {
 	t.Parallel()
 	cfg := servetest.Config(t, `

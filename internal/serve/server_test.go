@@ -124,7 +124,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// A process without the role api serves only its health.
+// A process without the role api serves only its health and its metrics.
 func TestRolesWithoutAPI(t *testing.T) {
 	t.Parallel()
 	s, _, _ := testServer(t, []Role{RoleSweeper})

@@ -47,8 +47,8 @@ func (e *ears) takes() string {
 	return heard
 }
 
-// TestTryConnector: a connector that is not approved is tested, with a secret only where a connector in use
-// sends this secret, and inside the network only where one in use calls.
+// TestTryConnector: a connector is tested before it is approved, but with a secret only at the place to which a
+// connector in use sends that secret, and inside the network only at a place that a connector in use calls.
 func TestTryConnector(t *testing.T) {
 	t.Parallel()
 	s, target, other := newStored(t), newEars(t), newEars(t)

@@ -132,8 +132,8 @@ func TestShowRun(t *testing.T) {
 	}
 }
 
-// TestTimelineIsReadable: for any times, bars fit, phases are in order, every phase is visible, and idle
-// time takes at most its share.
+// TestTimelineIsReadable: for any times, bars fit, and from 40 columns on they show the phases in order, except for
+// last ones that have no room.
 func TestTimelineIsReadable(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -164,8 +164,7 @@ func TestTimelineIsReadable(t *testing.T) {
 			}
 			want = slices.Compact(want)
 			shown = slices.Compact(slices.DeleteFunc(shown, func(s string) bool { return s == signOf(runline.Queued) }))
-			// The last ones can fall off where there is no room for all.
-			if columns >= 40 && !isPrefix(shown, want) {
+			if columns >= 40 && (!isPrefix(shown, want) || len(want) > 0 && len(shown) == 0) {
 				t.Fatalf("shows %v of %v", shown, want)
 			}
 		}

@@ -60,14 +60,18 @@ type axis struct {
 func (x axis) column(t time.Time) int { return int(x.Place(t)*float64(x.columns) + 0.5) }
 
 // bar draws the spans of a step. Every span but queueing takes at least one column; there may be
-// no room for the last ones.
+// no room for the last ones, but for the first of them.
 func (x axis) bar(spans []runline.Span, color bool) string {
 	var b strings.Builder
 	at := 0
-	for _, s := range spans {
+	for i, s := range spans {
 		from, to := max(x.column(s.From), at), x.column(s.To)
-		if s.Phase != runline.Queued {
+		switch {
+		case s.Phase != runline.Queued:
+			from = max(min(from, x.columns-1), at) // one that begins at the right edge
 			to = max(to, from+1)
+		case i < len(spans)-1:
+			to = min(to, x.columns-1) // leaves a column for what follows
 		}
 		from, to = min(from, x.columns), min(to, x.columns)
 		if to <= from {

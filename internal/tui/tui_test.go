@@ -61,8 +61,8 @@ func squeezed(s string) string {
 	}, s)
 }
 
-// TestCardIsWhole: the card of any action shows everything that is decided, on lines that fit, and
-// nothing that a terminal would execute.
+// TestCardIsWhole: the card of any action shows its target, its diff, and the new value of a short change
+// of one line. All lines fit, and nothing is shown that a terminal would execute.
 func TestCardIsWhole(t *testing.T) {
 	t.Parallel()
 	texts := hostileTexts(t)
@@ -83,7 +83,7 @@ func TestCardIsWhole(t *testing.T) {
 		width := rapid.IntRange(minColumns, 120).Draw(t, "width")
 		p := cardPage(a,
 			view{width: width, color: rapid.Bool().Draw(t, "color"), whole: true, why: true, now: time.Unix(0, 0)})
-		var all strings.Builder
+		var all, change strings.Builder
 		for i, line := range p.lines {
 			line = coloring.ReplaceAllString(line, "")
 			if term.ColumnsOf(line) > width {
@@ -94,19 +94,28 @@ func TestCardIsWhole(t *testing.T) {
 					t.Fatalf("line %q still has %U", line, r)
 				}
 			}
+			all.WriteString(line)
 			if i < p.payload {
-				all.WriteString(line)
+				change.WriteString(line)
 			}
 		}
-		shown := squeezed(all.String())
-		if want := squeezed(term.Safe(a.Target.EntityRef)); !strings.Contains(shown, want) {
-			t.Fatalf("%q is not in %q", want, shown)
+		if want, shown := squeezed(term.Safe(a.Rationale)), squeezed(all.String()); !strings.Contains(shown, want) {
+			t.Fatalf("the rationale %q is not in %q", want, shown)
+		}
+		shown := squeezed(change.String())
+		for what, text := range map[string]string{"reference": a.Target.EntityRef, "type": a.Target.EntityType,
+			"field": strings.NewReplacer("~", "~0", "/", "~1").Replace(name)} {
+			if want := squeezed(term.Safe(text)); !strings.Contains(shown, want) {
+				t.Fatalf("the %s %q is not in %q", what, want, shown)
+			}
 		}
 		if len(after) < 200 && len(before) < 200 && !strings.Contains(before+after, "\n") {
 			// Invisible characters are always shown as their codes.
-			want := squeezed(term.Safe(string(gatehouse.StringJSON(after))))
-			if !strings.Contains(shown, want) {
-				t.Fatalf("%q is not in %q", want, shown)
+			for _, value := range []string{before, after} {
+				want := squeezed(term.Safe(string(gatehouse.StringJSON(value))))
+				if !strings.Contains(shown, want) {
+					t.Fatalf("%q is not in %q", want, shown)
+				}
 			}
 		}
 		for _, line := range strings.Split(a.ArtifactDiff.Text, "\n") {
@@ -197,7 +206,8 @@ func TestAFilterThatFails(t *testing.T) {
 	}
 }
 
-// TestCommentsThatCannotBeRead: the card says so, until they were read or the action was revised.
+// TestCommentsThatCannotBeRead: the card says that comments could not be read, until they are read. Those of
+// another revision are ignored.
 func TestCommentsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
@@ -248,8 +258,8 @@ func TestTooSmallATerminal(t *testing.T) {
 	}
 }
 
-// TestMineByDelegation: a person's question also waits for their delegate, until the right was
-// used.
+// TestMineByDelegation: a person's question also waits for their delegate, until the person or another
+// delegate has voted.
 func TestMineByDelegation(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
