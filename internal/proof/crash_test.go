@@ -107,10 +107,11 @@ func crash(t *testing.T, e engine, l *leg, kills int) {
 	t.Logf("%d proposals, %d decisions, %d cancellations; pushes: %v",
 		len(j.proposed), len(j.decided), len(j.canceled), s.outcomes(t))
 	// The least that a leg must have met to prove anything.
+	each := kills / roundKinds
 	for what, want := range map[string]int{
-		"SIGKILLs at random": kills, "SIGKILLs at failpoints": len(names), "kills while picking": kills / 5,
-		"kills while sent":                    kills / 5,
-		"kills while picking from the ledger": max(1, kills/10), "kills while sent to the ledger": max(1, kills/10),
+		"SIGKILLs at random": kills, "SIGKILLs at failpoints": len(names), "kills while picking": each,
+		"kills while sent":                    each,
+		"kills while picking from the ledger": (each + 1) / 2, "kills while sent to the ledger": (each + 1) / 2,
 		leftover: left,
 	} {
 		if got := l.count(what); got < want {
