@@ -55,8 +55,12 @@ func (c *Cluster) Synchronous(on bool) error {
 			return err
 		}
 	}
-	// Each process of the server reads the setting by itself, so a new connection must confirm it.
-	return c.await("SELECT current_setting('synchronous_standby_names') = '" + names + "'")
+	// Each process of the server reads the setting by itself, so a new connection must confirm it. The
+	// checkpointer tells the others whether a COMMIT waits at all; it does so before its next checkpoint.
+	if err := c.await("SELECT current_setting('synchronous_standby_names') = '" + names + "'"); err != nil {
+		return err
+	}
+	return c.exec("CHECKPOINT")
 }
 
 // Promote promotes a standby and returns when it accepts writes.

@@ -84,14 +84,19 @@ func TestCommitWaitCanceled(t *testing.T) {
 				t.Fatal(err)
 			}
 			synchronous(t, c, true)
-			done := make(chan error, 1)
-			go func() { done <- putTenant(s, name+"_acme") }()
 			conn, err := pgx.Connect(t.Context(), c.DSN("postgres"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close(context.Background())
+			done := make(chan error, 1)
+			go func() { done <- putTenant(s, name+"_acme") }()
 			for ended := 0; ended == 0; time.Sleep(time.Millisecond) {
+				select {
+				case err := <-done:
+					t.Fatalf("the COMMIT did not wait: %v", err)
+				default:
+				}
 				if err := conn.QueryRow(t.Context(),
 					`SELECT count(`+end+`(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&ended); err != nil {
 					t.Fatal(err)
