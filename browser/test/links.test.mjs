@@ -143,6 +143,8 @@ test("a robot decides nothing, and a person once", limit, async (t) => {
   await page.getByTestId("approve").click();
   await page.getByText("Approved", { exact: true }).waitFor();
   assert.equal((await g.action(plain.id)).decided_via, "link");
+  const metrics = await (await fetch(`${g.url}/metrics`)).text();
+  assert.match(metrics, /^gatehouse_decisions_total\{endpoint="link",result="won"\} 1$/m);
   await page.goto(link);
   await page.getByTestId("decided-by").waitFor();
   assert.equal(await page.locator("form").count(), 0);

@@ -39,4 +39,6 @@ test("a person decides on a card of /dev/slack", limit, async (t) => {
   const done = await g.action(no.id);
   assert.deepEqual([done.status, done.decided_via, done.decided_by], ["rejected", "slack", "ana"]);
   assert.equal((await g.action(yes.id)).decided_via, "slack");
+  const metrics = await (await fetch(`${g.url}/metrics`)).text();
+  assert.match(metrics, /^gatehouse_decisions_total\{endpoint="slack",result="won"\} 2$/m);
 });

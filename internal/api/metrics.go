@@ -1,9 +1,9 @@
 package api
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -31,25 +31,21 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 	decisions := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "gatehouse_decisions_total", Help: "Requests for a decision, by endpoint and result.",
 	}, []string{"endpoint", "result"})
-	if reg != nil {
-		if err := reg.Register(m.requests); err != nil {
-			return nil, fmt.Errorf("api: register metrics: %w", err)
-		}
-		err := reg.Register(decisions)
-		var known prometheus.AlreadyRegisteredError // by the counter of links
-		if errors.As(err, &known) {
-			decisions = known.ExistingCollector.(*prometheus.CounterVec)
-		} else if err != nil {
-			return nil, fmt.Errorf("api: register metrics: %w", err)
-		}
-	}
-	for _, rt := range routes {
-		if rt.decides == "" {
+	for _, rt := range slices.Concat(routes, reviewRoutes) {
+		if rt.decides == "" || m.decisions[rt.decides] != nil {
 			continue
 		}
 		m.decisions[rt.decides] = make(map[gatehouse.DecisionResult]prometheus.Counter)
 		for _, result := range gatehouse.DecisionResults() {
 			m.decisions[rt.decides][result] = decisions.WithLabelValues(rt.decides, string(result))
+		}
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.requests, decisions} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("api: register metrics: %w", err)
 		}
 	}
 	return m, nil

@@ -75,24 +75,27 @@ func (v *view) noticeCount() string {
 	return plural(v.notices, "change", "changes")
 }
 
+// noticeKinds are the words for each kind of notice.
+var noticeKinds = map[string]string{
+	"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",
+	"key.created": "Key made for", "key.revoked": "Key revoked for", "edit_token.rotated": "New edit token for",
+	"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by",
+	"passkey.removed": "Passkey removed from",
+	"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
+	"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended for",
+	"grant.created": "Grant given for", "mandate.given": "Plan approved for",
+	"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
+	"connectors.applied": "Connectors applied:",
+	"link.key_created":   "Made:", "link.key_rotated": "Rotated:", "link.key_revoked": "Revoked:",
+	"group.created": "Group made:", "group.deleted": "Group removed:",
+	"policy.applied": "Policy applied:", "policy.activated": "Policy activated:",
+	"policy.break_glass": "Policy changed without the approval that it needs:",
+	"admin.reset":        "Administrator reset on the server's machine:",
+}
+
 // noticeWords explains a kind of notice.
 func noticeWords(kind string) string {
-	if words, ok := map[string]string{
-		"principal.created": "Created", "principal.changed": "Changed", "tenant.created": "Tenant created",
-		"key.created": "Key made for", "key.revoked": "Key revoked for", "edit_token.rotated": "New edit token for",
-		"setup_link.created": "Set-up link made for", "passkey.added": "Passkey added by",
-		"passkey.removed": "Passkey removed from",
-		"identity.linked": "Sign-in identity linked to", "identity.unlinked": "Sign-in identity unlinked from",
-		"delegation.made": "Delegation made by", "delegation.ended": "Delegation ended for",
-		"grant.created": "Grant given for", "mandate.given": "Plan approved for",
-		"secret.set": "Set:", "secret.rotated": "Rotated:", "secret.revoked": "Revoked:",
-		"connectors.applied": "Connectors applied:",
-		"link.key_created":   "Made:", "link.key_rotated": "Rotated:", "link.key_revoked": "Revoked:",
-		"group.created": "Group made:", "group.deleted": "Group removed:",
-		"policy.applied": "Policy applied:", "policy.activated": "Policy activated:",
-		"policy.break_glass": "Policy changed without the approval that it needs:",
-		"admin.reset":        "Administrator reset on the server's machine:",
-	}[kind]; ok {
+	if words, ok := noticeKinds[kind]; ok {
 		return words
 	}
 	return strings.NewReplacer(".", " ", "_", " ").Replace(kind)

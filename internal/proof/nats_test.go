@@ -23,12 +23,9 @@ const handOver = 2 * time.Second
 
 // TestNATS makes NATS disappear, return, stall, go silent, lose its streams,
 // and repeat and reorder messages, under load on two replicas. NATS only
-// carries hints, so it can only cost time.
+// carries hints, so it can only cost time. On SQLite there is one server, which has no other to send hints to.
 func TestNATS(t *testing.T) {
 	t.Parallel()
-	if !onPostgres.chosen() {
-		t.Skip("on SQLite there is one server, which has no other to send hints to")
-	}
 	inLegs(t, onPostgres, "nats", goal{"faults of NATS", 6, 120, 12}, natsFaults)
 }
 

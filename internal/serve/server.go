@@ -117,16 +117,12 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if len(n.channels) > 0 {
 		s.notified = telemetry.NewNotifications(metrics, n.Store)
 	}
-	reviews, err := telemetry.CountReviews(metrics, n.Gate)
-	if err != nil {
-		return fail(err)
-	}
 	handler, err := api.New(api.Config{
 		Actions: n.tracing.Actions(n.Gate), Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate,
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: reviews, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
+		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
 		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, Evaluations: n.Gate,
 		TargetHooks: reports, Bounces: bounces(n, s.notified),
 		Events: n.Gate, PublicURL: n.publicURL(),

@@ -37,7 +37,7 @@ func CountDecisions(r prometheus.Registerer, s gatehouse.ActionService) (gatehou
 	return &countedActions{ActionService: s, count: count}, nil
 }
 
-// CountReviews counts the decisions by signed link, from the console's page and from the API.
+// CountReviews counts the decisions by signed link from the console's page.
 func CountReviews(r prometheus.Registerer, s gatehouse.ReviewService) (gatehouse.ReviewService, error) {
 	count, err := DecisionCounter(r, "link")
 	if err != nil {
