@@ -1,6 +1,7 @@
 package gatehouse
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -121,6 +122,13 @@ func (d Decimal) tryFixed() (fixed, bool) {
 }
 
 func pow10(n int) *big.Int {
+	if n <= 18 { // an int64 holds it
+		p := int64(1)
+		for range n {
+			p *= 10
+		}
+		return big.NewInt(p)
+	}
 	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
 }
 
@@ -153,6 +161,11 @@ func (f fixed) decimal() Decimal {
 
 // Cmp compares by value: -1, 0 or 1.
 func (d Decimal) Cmp(e Decimal) int {
+	if m, ok := d.ExactMicros(); ok {
+		if n, ok := e.ExactMicros(); ok {
+			return cmp.Compare(m, n)
+		}
+	}
 	x, y, _ := aligned(d.fixed(), e.fixed())
 	return x.Cmp(y)
 }

@@ -134,6 +134,9 @@ func addMoney(sums map[string]*sumOfFields, c Change, records int, set bool) {
 
 // times returns d × n, for n ≥ 0.
 func times(d gatehouse.Decimal, n int) gatehouse.Decimal {
+	if n == 1 {
+		return d
+	}
 	sum := gatehouse.Decimal("0")
 	for ; n > 0; n >>= 1 {
 		if n&1 == 1 {
@@ -177,8 +180,9 @@ func ClaimDiffers(a *gatehouse.Action) bool {
 func Money(a *gatehouse.Action) (amount gatehouse.Decimal, currency string, ok bool) {
 	bare := *a
 	bare.CurrentState = ""
-	amounts := Amounts(&bare)
-	if len(amounts) != 1 || !Countable(&bare) {
+	all := changes(&bare, walker{})
+	amounts := amountsOf(&bare, all)
+	if len(amounts) != 1 || !countable(&bare, all) {
 		return "", "", false
 	}
 	return amounts[0].Size, amounts[0].Currency, true
@@ -188,8 +192,9 @@ func Money(a *gatehouse.Action) (amount gatehouse.Decimal, currency string, ok b
 // countable are: a text with digits, a number that is too large or in a smaller unit, an object
 // with a value, an amount that a quantity multiplies, and a currency that is not a code or belongs
 // to another field than the amount.
-func Countable(a *gatehouse.Action) bool {
-	all := changes(a, walker{})
+func Countable(a *gatehouse.Action) bool { return countable(a, changes(a, walker{})) }
+
+func countable(a *gatehouse.Action, all []Change) bool {
 	if declared, countable := countableDeclared(a, all); declared {
 		return countable
 	}

@@ -15,20 +15,42 @@ import (
 // expression's context.
 const interruptEvery = 64
 
-// Budget limits the total cost of several expressions of one language to that
-// of a single expression. When its context ends, so does an evaluation. A Budget
-// must be used by one goroutine only.
+// smallPart is how many small budgets are a whole one.
+const smallPart = 500
+
+// Budget limits the total cost of several expressions of one language. When its context ends, so does an
+// evaluation. A Budget must be used by one goroutine only.
 type Budget struct {
 	ctx     context.Context
 	tracker *cost.Tracker
 	limit   uint64
 }
 
-// Budget returns an unspent budget.
-func (l *Language) Budget(ctx context.Context) (*Budget, error) {
+// limit is the limit of budgets, with the unused cost tracker that each of them clones.
+type limit struct {
+	cost    uint64
+	tracker *cost.Tracker
+}
+
+func newLimit(most uint64, functions []cost.TrackerOption) (limit, error) {
+	options := append(functions[:len(functions):len(functions)], cost.TrackerLimit(most))
+	tracker, err := cost.NewTracker(nil, options...)
+	if err != nil {
+		return limit{}, fmt.Errorf("expr: cost tracker: %w", err)
+	}
+	return limit{most, tracker}, nil
+}
+
+func (l limit) budget(ctx context.Context) (*Budget, error) {
 	tracker, err := l.tracker.Clone()
 	return &Budget{ctx: ctx, tracker: tracker, limit: l.cost}, err
 }
+
+// Budget returns an unspent budget with the limit of a single expression, [Config.Cost].
+func (l *Language) Budget(ctx context.Context) (*Budget, error) { return l.whole.budget(ctx) }
+
+// SmallBudget returns an unspent budget of a 500th of that limit.
+func (l *Language) SmallBudget(ctx context.Context) (*Budget, error) { return l.small.budget(ctx) }
 
 // Spent reports whether the budget is used up.
 func (b *Budget) Spent() bool { return b.tracker.ActualCost() > b.limit }
@@ -43,8 +65,10 @@ func (e *Expression) EvalWithin(b *Budget, a cel.Activation) (ref.Val, error) {
 		return nil, err
 	}
 	defer frame.Close()
-	if err := frame.SetContext(b.ctx, interruptEvery); err != nil {
-		return nil, err
+	if b.ctx.Done() != nil {
+		if err := frame.SetContext(b.ctx, interruptEvery); err != nil {
+			return nil, err
+		}
 	}
 	frame.SetCostTracker(b.tracker)
 	v, _, err := e.program.Eval(frame)

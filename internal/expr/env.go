@@ -75,9 +75,8 @@ type Language struct {
 	checking sync.Mutex
 	roots    map[string][]string
 	options  []cel.ProgramOption
-	// tracker is the unused cost tracker that each [Budget] clones. Its limit is cost.
-	tracker *cost.Tracker
-	cost    uint64
+	// whole and small are the limits of budgets.
+	whole, small limit
 }
 
 // New builds a language. It takes about a millisecond, so keep the result.
@@ -105,13 +104,16 @@ func New(config Config) (*Language, error) {
 		}
 	}
 	trackers := costs(config.Costs)
-	l := &Language{roots: roots(config.Facts), cost: config.Cost, options: []cel.ProgramOption{
+	l := &Language{roots: roots(config.Facts), options: []cel.ProgramOption{
 		cel.CostTrackerOptions(trackers...), cel.CostLimit(config.Cost),
 		cel.InterruptCheckFrequency(interruptEvery), cel.OptimizeRegex(interpreter.MatchesRegexOptimization),
 	}}
 	var err error
-	if l.tracker, err = cost.NewTracker(nil, append(trackers, cost.TrackerLimit(config.Cost))...); err != nil {
-		return nil, fmt.Errorf("expr: cost tracker: %w", err)
+	if l.whole, err = newLimit(config.Cost, trackers); err != nil {
+		return nil, err
+	}
+	if l.small, err = newLimit(config.Cost/smallPart, trackers); err != nil {
+		return nil, err
 	}
 	if l.surface, err = cel.NewCustomEnv(surface...); err != nil {
 		return nil, fmt.Errorf("expr: surface environment: %w", err)

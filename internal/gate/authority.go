@@ -106,7 +106,7 @@ func sponsors(tx gatehouse.IdentityReader, a *gatehouse.Action, rights *gatehous
 // active policy must not deny the action, and must require neither more people nor a confirmation
 // that the approval did not require; the required number of people must have approved it and still
 // have the right to. Recheck runs in the transaction that records the intent to call. If the policy
-// has to judge first, the error is [*unjudged].
+// judges too slowly for it, the error is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
 	if rights == nil {
 		version, err := tx.ActivePolicyVersion()

@@ -123,18 +123,20 @@ func (r *ruling) find(ctx context.Context) error {
 	return r.judge(ctx)
 }
 
-// readAhead reads the action and the policy before the transaction of an approval, so that
-// the transaction need not run twice. It refuses nothing: the transaction reports what
+// readAhead reads the action and the policy before the transaction of an approval that reads its target, so
+// that the transaction need not run twice. It refuses nothing: the transaction reports what
 // cannot be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
-	_, expected := r.gate.prepared.Load(c.Principal.Tenant)
-	if r.known != nil || r.decision.Decision != gatehouse.Approve || !expected && !r.gate.targets.ChecksAny() {
+	if r.known != nil || r.decision.Decision != gatehouse.Approve || !r.gate.targets.ChecksAny() {
 		return nil
 	}
 	var o *gatehouse.OpenedDecision
 	var now time.Time
-	decides := func() bool { return o.Action != nil && r.approvesPending(o.Action) && !r.refused(o.Action, now) }
+	decides := func() bool {
+		a := o.Action
+		return a != nil && r.approvesPending(a) && r.readsTarget(a) && !r.refused(a, now)
+	}
 	_ = r.gate.Store.Read(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
 		r.policyKnown = false
 		found, err := tx.FindDecision(gatehouse.DecisionQuery{By: c, ActionID: r.id})
@@ -153,10 +155,6 @@ func (r *ruling) readAhead(ctx context.Context) error {
 		return err
 	}
 	if !decides() {
-		return nil
-	}
-	if r.policyKnown && r.needsNoPreparation(o.Action, r.policyVersion) {
-		r.gate.prepared.Delete(c.Principal.Tenant)
 		return nil
 	}
 	r.known = o.Action
@@ -246,13 +244,30 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// needsNoPreparation reports whether approve needs nothing from prepare: the policy that judged the
-// action is active, and the target is not read.
-func (r *ruling) needsNoPreparation(a *gatehouse.Action, version int) bool {
-	if version == 0 || version != a.Policy.Version {
-		return false
+// readsTarget reports whether an approval reads the target.
+func (r *ruling) readsTarget(a *gatehouse.Action) bool {
+	return !r.decision.AcknowledgeStale && r.gate.targets.Checks(subject(a))
+}
+
+// ready reports whether the transaction of an approval has all that it needs: the veto of the active policy,
+// which it judges itself if that is quick, and what prepare reads from the target.
+func (r *ruling) ready(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) (bool, error) {
+	if r.known != nil {
+		return true, nil
 	}
-	return r.decision.AcknowledgeStale || !r.gate.targets.Checks(subject(a))
+	version := rights.PolicyVersion
+	if r.readsTarget(a) {
+		return false, nil
+	}
+	if version != 0 && version != a.Policy.Version && r.gate.policies.get(policyKey{a.Tenant, version}) == nil {
+		return false, nil // parsing may be slow
+	}
+	h, err := r.gate.readVetoInput(tx, a, version, rights.Proposer)
+	if err != nil || !h.judgeQuickly() {
+		return false, err
+	}
+	r.veto = h.veto
+	return true, nil
 }
 
 // sendHints sends the hints after the commit.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -119,10 +118,6 @@ type Gate struct {
 	policies *policyCache
 	vetos    vetoCache
 	config   Config
-	// prepared holds the tenants whose last approval needed the policy or the target before its
-	// transaction. The next approval of such a tenant reads both in advance. So only the first approval
-	// after a change of the policy runs its transaction twice.
-	prepared sync.Map
 	// credentials is nil if the store is local.
 	credentials *credentialCache
 	decisions   decisionTally

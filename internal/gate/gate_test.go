@@ -33,6 +33,7 @@ type targets struct {
 	floor       gatehouse.RiskLevel
 	declared    *gatehouse.Declared
 	onCheck     func(a *gatehouse.Action) (matches bool, err error)
+	unread      bool // whether no target is read before an approval
 }
 
 func (f *targets) Declared(string, *gatehouse.Proposal) *gatehouse.Declared { return f.declared }
@@ -48,7 +49,7 @@ func (f *targets) Describe(_ string, p *gatehouse.Proposal) (string, gatehouse.R
 }
 
 func (f *targets) Lane(string, string) string       { return "" }
-func (f *targets) Checks(*gatehouse.Action) bool    { return true }
+func (f *targets) Checks(*gatehouse.Action) bool    { return !f.unread }
 func (f *targets) ChecksAny() bool                  { return true }
 func (f *targets) Validate(*gatehouse.Action) error { return nil }
 

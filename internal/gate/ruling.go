@@ -149,9 +149,10 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if err := r.stepUp(tx); err != nil {
 		return err
 	}
-	if r.known == nil && !r.needsNoPreparation(a, rights.PolicyVersion) {
+	if ready, err := r.ready(tx, a, rights); err != nil {
+		return err
+	} else if !ready {
 		r.known = a
-		r.gate.prepared.Store(a.Tenant, true)
 		return usecase.ErrStale // prepare runs before the next try
 	}
 	if r.drift != nil {

@@ -51,7 +51,7 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 			propose := func() *gatehouse.Action {
 				return w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = c.kind })
 			}
-			decided, open := propose(), propose()
+			decided, open, unread := propose(), propose(), propose()
 			if decided.Status == gatehouse.StatusPending {
 				if _, err := w.gate.Decide(ana, decided.ID, w.approving(decided)); err != nil {
 					t.Fatal(err)
@@ -77,15 +77,18 @@ func TestStricterPolicyAtDispatch(t *testing.T) {
 					t.Errorf("the reason is %q, want %q", err, c.want)
 				}
 			}
-			if open.Status != gatehouse.StatusPending || c.policy == "" {
+			if open.Status != gatehouse.StatusPending {
 				return
 			}
-			_, err = w.gate.Decide(ana, open.ID, w.approving(open))
-			if c.want == "" && err != nil {
-				t.Fatalf("approving: %v", err)
-			}
-			if c.want != "" {
-				wantCode(t, err, gatehouse.CodeAuthorityRevoked)
+			for _, a := range []*gatehouse.Action{open, unread} {
+				w.targets.unread = a == unread
+				_, err = w.gate.Decide(ana, a.ID, w.approving(a))
+				if c.want == "" && err != nil {
+					t.Fatalf("approving, unread %v: %v", w.targets.unread, err)
+				}
+				if c.want != "" {
+					wantCode(t, err, gatehouse.CodeAuthorityRevoked)
+				}
 			}
 		})
 	}

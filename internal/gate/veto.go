@@ -12,7 +12,7 @@ import (
 // vetoInput is the input of a veto. A veto is the reason why the active policy no longer allows an
 // action: it denies the action, or requires more than the approval did. If the version that
 // judged the action is active, its verdict stands, but the floor of the operation may have been
-// raised. The input is read in a transaction, and judged outside, since judging may be slow.
+// raised. The input is read in a transaction, and judged there if that is quick, and outside if not.
 type vetoInput struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
@@ -82,6 +82,20 @@ func (g *Gate) readVetoInput(
 		h.decided, h.veto = true, h.vetoText()
 	}
 	return h, nil
+}
+
+// judgeQuickly judges the input within a transaction, if that is quick. It reports whether the veto is decided.
+func (h *vetoInput) judgeQuickly() bool {
+	if h.decided {
+		return true
+	}
+	verdict, ok := h.judgement.policy.EvaluateQuickly(h.judgement.facts)
+	if !ok {
+		return false
+	}
+	h.judgement.Verdict = verdict
+	h.decided, h.veto = true, h.vetoText()
+	return true
 }
 
 // vetoText returns the veto that follows from the verdict, "" for none.
@@ -155,14 +169,14 @@ func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 	return nil
 }
 
-// vetoed returns the veto within a transaction, "" for none. If the policy has to judge first,
-// it fails with [*unjudged].
+// vetoed returns the veto within a transaction, "" for none. If the policy judges too slowly for a
+// transaction, it fails with [*unjudged].
 func (g *Gate) vetoed(tx policyFacts, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
 	h, err := g.readVetoInput(tx, a, rights.PolicyVersion, rights.Proposer)
 	if err != nil {
 		return "", err
 	}
-	if h.decided {
+	if h.judgeQuickly() {
 		return h.veto, nil
 	}
 	if veto, known := g.vetos.get(h.key()); known {

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 					ProposedChange: gatehouse.JSON(`{"list":` + list + `,"text":"` + strings.Repeat("x", 2000) + `"}`),
 				},
 			}
+			if v, ok := p.EvaluateQuickly(facts); ok {
+				t.Errorf("judged quickly: %s", v.Outcome)
+			}
 			start := time.Now()
 			v, trace := p.Explain(context.Background(), facts)
 			took := time.Since(start)
@@ -64,5 +68,35 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 				t.Errorf("outcome %s", v.Outcome)
 			}
 		})
+	}
+}
+
+// TestEvaluateQuickly: the verdict is that of Evaluate, and nothing is judged quickly that conditions may walk for long.
+func TestEvaluateQuickly(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse(policy.DefaultSource())
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts := func(change int, refs ...string) policy.Facts {
+		return policy.Facts{
+			Tenant: "default", Proposer: &gatehouse.Principal{Name: "bot", Kind: gatehouse.KindAgent},
+			Proposal: &gatehouse.Proposal{
+				ActionType: "price_change", Connector: "shop", Operation: "update",
+				Target:         gatehouse.Target{EntityType: "item", EntityRefs: refs},
+				ProposedChange: gatehouse.JSON(`{"price":"12.50","text":"` + strings.Repeat("x", change) + `"}`),
+			},
+		}
+	}
+	small := facts(10, "A", "B")
+	if v, ok := p.EvaluateQuickly(small); !ok || !reflect.DeepEqual(v, p.Evaluate(t.Context(), small)) {
+		t.Errorf("a small proposal: %v, %+v", ok, v)
+	}
+	for name, large := range map[string]policy.Facts{
+		"change": facts(16 << 10), "keys": facts(0, strings.Repeat("x", 8<<10), strings.Repeat("y", 8<<10)),
+	} {
+		if _, ok := p.EvaluateQuickly(large); ok {
+			t.Errorf("a large %s was judged quickly", name)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
@@ -126,8 +125,8 @@ func (v *view) declaredCurrency() (string, bool) {
 	if v.Declared == nil || len(v.Declared.Amounts) == 0 {
 		return "", false
 	}
-	_, currency, ok := card.Money(v.action())
-	return currency, ok && currency != ""
+	m := v.moneyOf()
+	return m.currency, m.ok && m.currency != ""
 }
 
 func refuse(v *gatehouse.Verdict, reason string) {

@@ -47,6 +47,14 @@ type view struct {
 	// The cached values that are costly to build, by name.
 	change, current, context, metadata *expr.Object
 	evaluations, refs, roles           ref.Val
+	money                              *money
+}
+
+// money is what [card.Money] returns.
+type money struct {
+	amount   gatehouse.Decimal
+	currency string
+	ok       bool
 }
 
 var _ cel.Activation = (*view)(nil)
@@ -116,14 +124,14 @@ func (v *view) ResolveName(name string) (any, bool) {
 	case "magnitude.differs":
 		return types.Bool(card.ClaimDiffers(v.action())), true
 	case "money.amount":
-		amount, _, ok := card.Money(v.action())
-		return expr.Number(amount), ok
+		m := v.moneyOf()
+		return expr.Number(m.amount), m.ok
 	case "money.currency":
-		_, currency, ok := card.Money(v.action())
-		if !ok {
+		m := v.moneyOf()
+		if !m.ok {
 			return nil, false
 		}
-		return optionalString(currency)
+		return optionalString(m.currency)
 	}
 	return v.proposerFact(name)
 }
@@ -152,6 +160,15 @@ func (v *view) proposerFact(name string) (any, bool) {
 		}), true
 	}
 	return nil, false
+}
+
+// moneyOf returns the money of the proposal.
+func (v *view) moneyOf() *money {
+	if v.money == nil {
+		v.money = new(money)
+		v.money.amount, v.money.currency, v.money.ok = card.Money(v.action())
+	}
+	return v.money
 }
 
 // action is the proposal as the functions of money read it.

@@ -1,6 +1,7 @@
 package shared
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,6 +10,40 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 )
+
+// ceilingClaim is the stored form of a [gatehouse.CeilingClaim]. Its numbers are texts, which are not parsed again.
+type ceilingClaim struct {
+	Ceiling  string             `json:"ceiling"`
+	Scope    string             `json:"scope"`
+	Amount   string             `json:"amount"`
+	Limit    string             `json:"limit"`
+	Window   gatehouse.Duration `json:"window"`
+	Currency string             `json:"currency,omitempty"`
+}
+
+func storeCeilings(claims []gatehouse.CeilingClaim) []ceilingClaim {
+	list := make([]ceilingClaim, len(claims))
+	for i, c := range claims {
+		list[i] = ceilingClaim{
+			c.Ceiling, c.Scope, cmp.Or(string(c.Amount), "0"), cmp.Or(string(c.Limit), "0"), c.Window, c.Currency,
+		}
+	}
+	return list
+}
+
+func loadCeilings(list []ceilingClaim) []gatehouse.CeilingClaim {
+	if len(list) == 0 {
+		return nil
+	}
+	claims := make([]gatehouse.CeilingClaim, len(list))
+	for i, c := range list {
+		claims[i] = gatehouse.CeilingClaim{
+			Ceiling: c.Ceiling, Scope: c.Scope, Amount: gatehouse.Decimal(c.Amount), Limit: gatehouse.Decimal(c.Limit),
+			Window: c.Window, Currency: c.Currency,
+		}
+	}
+	return claims
+}
 
 // Claim is a claim on a ceiling as stores count it: amounts in millionths, times in microseconds since 1970.
 type Claim struct {

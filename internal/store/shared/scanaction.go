@@ -7,19 +7,19 @@ const approvalWidth = 23
 
 // extra holds the rare parts of a proposal.
 type extra struct {
-	Evaluations  []gatehouse.Evaluation   `json:"evaluations,omitempty"`
-	ArtifactDiff *gatehouse.ArtifactDiff  `json:"artifact_diff,omitempty"`
-	Callback     *Callback                `json:"callback,omitempty"`
-	Ceilings     []gatehouse.CeilingClaim `json:"ceilings,omitempty"`
-	RiskName     string                   `json:"risk_name,omitempty"`
-	Title        string                   `json:"title,omitempty"`
-	Repeats      string                   `json:"repeats,omitempty"`
-	RebasedBy    string                   `json:"rebased_by,omitempty"`
-	UndoneBy     string                   `json:"undone_by,omitempty"`
-	EditedBy     string                   `json:"edited_by,omitempty"`
-	Edit         *gatehouse.Edit          `json:"edit,omitempty"`
-	Editors      []string                 `json:"editors,omitempty"`
-	Declared     *gatehouse.Declared      `json:"declared,omitempty"`
+	Evaluations  []gatehouse.Evaluation  `json:"evaluations,omitempty"`
+	ArtifactDiff *gatehouse.ArtifactDiff `json:"artifact_diff,omitempty"`
+	Callback     *Callback               `json:"callback,omitempty"`
+	Ceilings     []ceilingClaim          `json:"ceilings,omitempty"`
+	RiskName     string                  `json:"risk_name,omitempty"`
+	Title        string                  `json:"title,omitempty"`
+	Repeats      string                  `json:"repeats,omitempty"`
+	RebasedBy    string                  `json:"rebased_by,omitempty"`
+	UndoneBy     string                  `json:"undone_by,omitempty"`
+	EditedBy     string                  `json:"edited_by,omitempty"`
+	Edit         *gatehouse.Edit         `json:"edit,omitempty"`
+	Editors      []string                `json:"editors,omitempty"`
+	Declared     *gatehouse.Declared     `json:"declared,omitempty"`
 }
 
 // EncodeExtra encodes the rare parts of an action's proposal; "" for none.
@@ -30,7 +30,7 @@ func EncodeExtra(a *gatehouse.Action) (string, error) {
 		return "", nil
 	}
 	return EncodeJSON(&extra{
-		a.Evaluations, a.ArtifactDiff, storeCallback(a.Callback), a.Ceilings, a.RiskName, a.Title, a.Repeats,
+		a.Evaluations, a.ArtifactDiff, storeCallback(a.Callback), storeCeilings(a.Ceilings), a.RiskName, a.Title, a.Repeats,
 		a.RebasedBy, a.UndoneBy,
 		a.EditedBy, a.Edit, a.Editors, a.Declared,
 	})
@@ -68,7 +68,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.ProposedChange, a.CurrentState, a.Context, a.Metadata = r.JSON(), r.JSON(), r.JSON(), r.JSON()
 	if x := JSONAt[extra](r, &err); x != nil {
 		a.Evaluations, a.ArtifactDiff, a.Callback, a.Ceilings = x.Evaluations, x.ArtifactDiff, x.Callback.Load(),
-			x.Ceilings
+			loadCeilings(x.Ceilings)
 		a.RiskName, a.Title, a.Repeats, a.RebasedBy = x.RiskName, x.Title, x.Repeats, x.RebasedBy
 		a.UndoneBy, a.EditedBy, a.Edit, a.Editors, a.Declared = x.UndoneBy, x.EditedBy, x.Edit, x.Editors, x.Declared
 	}
