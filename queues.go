@@ -21,8 +21,7 @@ type QueueStore interface {
 type ReadQueues interface {
 	Clock
 	// In moves the transaction to a tenant and returns its ReadTx. There is only
-	// one ReadTx: the value that an earlier In returned reads the same tenant from
-	// now on.
+	// one ReadTx: a value that an earlier In returned now reads the new tenant, too.
 	In(tenant string) ReadTx
 	ActionQueueReader
 	SearchQueueReader
@@ -39,8 +38,7 @@ type ReadQueues interface {
 type Queues interface {
 	Clock
 	// In moves the transaction to a tenant and returns its Tx. There is only one
-	// Tx: the value that an earlier In returned works on the same tenant from now
-	// on.
+	// Tx: a value that an earlier In returned now works on the new tenant, too.
 	In(tenant string) Tx
 	ActionQueueReader
 	SearchQueueReader
@@ -70,13 +68,14 @@ type ActionQueueReader interface {
 	// HeldRejections returns up to limit pending actions whose held rejection takes
 	// effect at or before Now, the earliest first.
 	HeldRejections(limit int) ([]ActionRef, error)
-	// PlanArchive scans actions in the order of their proposal, from the cursor
-	// after (0 for the beginning), for families that can be archived. Every action
-	// of a family must have ended before the given time, in an archivable state;
-	// its push, if any, must be applied, canceled or closed; no run that has not
-	// ended may await it or have proposed it; and it must hold no ceiling claim
-	// that a window can still reach, and no step-up. A plan ends after about limit
-	// actions, or about a megabyte; one call reads a few hundred rows at most.
+	// PlanArchive finds families that can be archived. It scans at most a few hundred
+	// actions, in the order of their proposal, from the given cursor on; 0 is the
+	// beginning. A plan ends after about limit actions, or about a megabyte.
+	//
+	// Every action of a family must have ended before the given time, in an archivable
+	// state. Its push, if any, must be applied, canceled or closed. The runs that
+	// proposed it or wait for it must have ended. Its ceiling claims must be released,
+	// or older than every window. It must have no step-up.
 	PlanArchive(after int64, before time.Time, limit int) (*ArchivePlan, error)
 }
 
@@ -87,11 +86,11 @@ type PushQueueReader interface {
 	// whichever is earlier; zero for none. It ignores queued pushes of the tenants
 	// in except, but not their leases.
 	NextPushAt(except ...string) (time.Time, error)
-	// DueTenants returns up to limit tenants with pushes to claim. Each has the
-	// number of its due pushes, counted up to each, and of its pushes in flight.
-	// The order is by name, round-robin: first the tenants after the given one,
-	// then those up to and including it. A caller who passes the last tenant of the
-	// previous answer skips nobody.
+	// DueTenants returns up to limit tenants with pushes to claim. It counts a tenant's
+	// due pushes, up to the bound each, and its pushes in flight, except those of
+	// outside workers. The order is by tenant id, round-robin: first the tenants after
+	// the given one, then those up to and including it. A caller who passes the last
+	// tenant of the previous answer skips nobody.
 	DueTenants(after string, limit, each int) ([]DueTenant, error)
 	// ExpiredLeases returns up to limit pushes in picking or sent whose lease
 	// ended at or before Now.
@@ -108,7 +107,7 @@ type PushQueueWriter interface {
 	// Now) to picking, in each share the oldest due first. It leaves those of outside
 	// workers to ClaimLane. It sets owner, lease end and picked_at, and raises the
 	// generation by one. Claims are exclusive. Even with concurrent claims, no tenant
-	// exceeds its share's Most. Shares name distinct tenants.
+	// exceeds its share's Most. No two shares may name the same tenant.
 	ClaimPushes(owner string, lease time.Duration, shares ...PushShare) ([]*Push, error)
 }
 
@@ -117,17 +116,18 @@ type PushQueueWriter interface {
 // in the order in which they were created.
 type RunQueueReader interface {
 	// DueLanes returns up to limit lanes of a tool with ready steps, of one tenant
-	// or, when tenant is "", of all. Each lane's steps are counted up to each. The
-	// order is by tenant, workspace and workflow, round-robin: first the lanes
-	// after the given one, then those up to and including it.
+	// or, when tenant is "", of all. It counts a lane's ready steps, up to the bound
+	// each. The order is by tenant, workspace and workflow, round-robin: first the
+	// lanes after the given one, then those up to and including it.
 	DueLanes(tenant, tool string, after Lane, limit, each int) ([]DueLane, error)
 	// ReadyTools returns the tools with ready steps, of one tenant or, when tenant
 	// is "", of all. It looks at the first limit tools, by name, with ready steps
 	// in any tenant. The built-in tool, "", comes first.
 	ReadyTools(tenant string, limit int) ([]ReadyTool, error)
 	// QueuedLanes returns up to limit workflows with queued runs, in the order of
-	// tenant and workflow, that come after the given one. Queued runs are counted
-	// up to each; started runs count when they started after since.
+	// tenant and workflow, that come after the given one. It counts a workflow's queued
+	// runs, up to the bound each, and the runs of the workflow and of the tenant that
+	// started after since.
 	QueuedLanes(after QueuedLane, limit, each int, since time.Time) ([]QueuedLane, error)
 	// SettledSteps returns up to limit steps in waiting_approval or waiting whose
 	// action or child run has ended. An action has ended when it is applied,
@@ -148,9 +148,9 @@ type RunQueueReader interface {
 	UnbundledRuns(limit int) ([]*Run, error)
 	// DueSchedules returns up to limit schedules whose NextAt is at or before Now.
 	DueSchedules(limit int) ([]*Schedule, error)
-	// NextRunWorkAt returns the earliest DueAt, lease end, deadline or schedule;
-	// zero for none, and a time long past when there are SettledSteps. Ready steps
-	// do not count.
+	// NextRunWorkAt returns the earliest time at which a step or a schedule is due, a
+	// lease ends, or a deadline passes; zero for none. When there are SettledSteps, it
+	// returns a time long past. Ready steps do not count.
 	NextRunWorkAt() (time.Time, error)
 	// RunCounts counts, by state, the runs that are not final.
 	RunCounts() (map[RunStatus]int, error)
@@ -161,8 +161,8 @@ type RunQueueWriter interface {
 	// ClaimSteps moves ready steps to running, in each share the earliest ready
 	// first. It sets owner and lease end, and started_at the first time, raises
 	// generation and attempts by one, and returns full steps. Claims are exclusive.
-	// Even with concurrent claims, no workflow or tenant exceeds its bound. Shares
-	// name distinct lanes.
+	// Even with concurrent claims, no workflow or tenant exceeds its bound. No two
+	// shares may name the same lane.
 	ClaimSteps(owner string, lease time.Duration, shares ...StepShare) ([]*Step, error)
 }
 
@@ -209,7 +209,7 @@ type LogQueueReader interface {
 	UnnumberedLeaves(limit int) ([]*PendingLeaf, error)
 }
 
-// TenantQueueReader lists tenants and their keys of the ring.
+// TenantQueueReader lists tenants and their ring keys.
 type TenantQueueReader interface {
 	// ListTenants returns all tenants by id.
 	ListTenants() ([]*Tenant, error)
@@ -223,8 +223,9 @@ type TenantQueueReader interface {
 
 // CleanUpWriter deletes ended sessions, stored answers and reviews.
 type CleanUpWriter interface {
-	// PurgeSessions deletes up to limit rows: step-ups given, sessions ended, and
-	// set-up links used or expired before olderThan.
+	// PurgeSessions deletes up to limit rows in all: step-ups that were given before
+	// olderThan, sessions that ended before it, and set-up links that were used or
+	// expired before it.
 	PurgeSessions(olderThan time.Time, limit int) (int, error)
 	// PurgeIdempotency deletes up to limit answers that were stored before olderThan,
 	// the oldest first.
@@ -233,8 +234,8 @@ type CleanUpWriter interface {
 	PurgeReviews(olderThan time.Time, limit int) (int, error)
 }
 
-// CredentialReader finds a credential of any tenant by the hash of its secret or by
-// its number, also from a tenant's transaction.
+// CredentialReader finds a credential by the hash of its secret, by its id or by its
+// number. It searches all tenants, even as part of a [ReadTx].
 type CredentialReader interface {
 	// FindKey returns an unrevoked key and its principal by the key's hash.
 	FindKey(hash [32]byte) (*Key, *Principal, error)

@@ -41,11 +41,11 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	case s == http.StatusUnauthorized:
 		return "", fmt.Errorf("the login is refused: %s", x.refusal(false).Detail)
 	case s == http.StatusOK && ours && rest.Text(x.doc, "outcome") != "ready":
-		return "", errors.New("the RESTlet is not the one that the configuration says")
+		return "", errors.New("the RESTlet does not speak the protocol that the configuration names")
 	case s == http.StatusOK:
 		return accepted, nil
 	case c.reader() == readsNothing && s >= 400 && s < 500 && s != http.StatusTooManyRequests:
-		// Changes by a RESTlet need no right to use the record service.
+		// Only the record service refused the request. Changes through a RESTlet do not need it.
 		limit := ", whose role may not use the record service"
 		if c.cfg.via(opCreate) == viaREST {
 			limit += ", which create needs"
@@ -55,7 +55,7 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	return "", errors.New(x.refusal(false).Detail)
 }
 
-// describe makes a request for the description of the first record type.
+// describe makes a request for the description of the first record type, or of all if no entity names one.
 func (c *Connector) describe() *rest.Request {
 	u := *c.restURL
 	u.Path += "/services/rest/record/v1/metadata-catalog"

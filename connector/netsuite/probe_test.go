@@ -63,7 +63,7 @@ func TestProbe(t *testing.T) {
 			a.script = func(*account, string, map[string]any, map[string]string) (int, any) {
 				return 200, map[string]any{"hello": "world"}
 			}
-		}, secrets, "", "not the one that the configuration says", ""},
+		}, secrets, "", "the protocol that the configuration names", ""},
 	} {
 		a := newAccount(t)
 		cfg := test.config(a)

@@ -75,7 +75,7 @@ var refusals = map[string]meaning{
 // ofOurs reads the outcome that Gatehouse's RESTlet reports.
 func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 	if rest.Text(doc, "protocol") != protocol {
-		e.Code, e.Detail = "restlet_protocol", "the RESTlet is not the one that the configuration says"
+		e.Code, e.Detail = "restlet_protocol", "the RESTlet does not speak the protocol that the configuration names"
 		return e
 	}
 	detail := rest.Text(doc, "detail")

@@ -1,6 +1,7 @@
 package stepfunctions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,8 +26,9 @@ func (c *Connector) Probe(ctx context.Context) error {
 // begins with "User: arn:aws:iam::123456789012:user/name is not authorized".
 var callerForm = regexp.MustCompile(`arn:aws[a-z-]*:(?:iam|sts)::([0-9]{12}):`)
 
-// ProbeReport describes the state machines until one exists. AWS checks the signature before the
-// permission, so an AccessDeniedException proves that the credentials are valid.
+// ProbeReport calls DescribeStateMachine for each state machine in turn, until one exists, access
+// is denied or a call fails. AWS checks the signature before the permission, so an
+// AccessDeniedException proves that the credentials are valid.
 func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -40,7 +42,9 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 		case x.answer.Status == http.StatusOK:
 			return accepted, nil
 		case kind == "AccessDeniedException":
-			caller := callerForm.FindStringSubmatch(rest.Text(x.doc, "message"))
+			// The front of AWS, which checks permissions, writes Message, and Step Functions itself message.
+			text := cmp.Or(rest.Text(x.doc, "Message"), rest.Text(x.doc, "message"))
+			caller := callerForm.FindStringSubmatch(text)
 			if caller != nil && caller[1] != c.cfg.Account {
 				return "", fmt.Errorf("the credentials are for the account %s, not %s", caller[1], c.cfg.Account)
 			}

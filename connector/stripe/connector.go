@@ -135,7 +135,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// fingerprint hashes the definition, with the names of secrets only.
+// fingerprint hashes the definition. It contains the name of the secret, and not its value.
 func (c *Config) fingerprint() string {
 	return connector.Fingerprint(struct {
 		Type, BaseURL, Mode, Account, APIVersion, Key string

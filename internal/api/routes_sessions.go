@@ -40,8 +40,8 @@ func (s *Server) sessionRoutes() []route {
 		}, {
 			method: "POST", path: "/principals/{id}/setup-link", name: "createSetupLink", tag: tagAdmin,
 			summary: "Make a person's set-up link",
-			doc: "It signs the person in to the console, once, within 30 minutes. Earlier unused links end. Shown in " +
-				"this answer only.",
+			doc: "It signs the person in to the console, once, within 30 minutes. Earlier unused links stop working. " +
+				"Shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
 			handler: plain(func(ctx context.Context, c *call) (reply, error) {

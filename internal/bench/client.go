@@ -11,8 +11,8 @@ import (
 	"strconv"
 )
 
-// rawClient is one keep-alive connection with just enough HTTP/1.1 to load a server. net/http's
-// client would need as much CPU as the measured server.
+// rawClient is one keep-alive connection with just enough HTTP/1.1 to send requests to the measured server.
+// net/http's client would need as much CPU as that server.
 type rawClient struct {
 	conn net.Conn
 	r    *bufio.Reader
@@ -73,7 +73,7 @@ func (c *rawClient) do(request []byte) (status int, body []byte, err error) {
 	return status, c.body, err
 }
 
-// post appends a request with a JSON body to b. headers consists of complete lines.
+// post appends a request with a JSON body to b. Each line of headers ends with CRLF.
 func post(b []byte, path, headers string, body []byte) []byte {
 	b = append(b, "POST "...)
 	b = append(b, path...)

@@ -5,10 +5,10 @@ import "iter"
 // groupBatch is the maximum number of callers that share a transaction, as in the store.
 const groupBatch = 64
 
-// group is the simplest group commit: each of its goroutines writes what waits in one transaction. No write is
-// expected to fail, so a failure ends its whole batch.
+// group is the simplest group commit: each of its goroutines writes the waiting items in one transaction. No write
+// is expected to fail, so all callers of a batch get its error.
 type group[T any] struct {
-	// write writes all items in one transaction. It may begin before the last item is there.
+	// write writes all items of the sequence in one transaction. Items that arrive meanwhile join the sequence.
 	write func(iter.Seq[T]) error
 	queue chan groupJob[T]
 	done  chan struct{}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// keyset is the plain query for a page: the rows of three tables in the order of one index, after a
-// given position.
+// keyset is the plain query for a page: pending actions of level 3 with their rows of two more tables, in the order
+// of one index, after a given id.
 const keyset = `SELECT a.*, p.*, o.* FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq
 WHERE a.tenant = 'default' AND a.status = 'pending' AND a.risk = 3 AND a.id > ? ORDER BY a.risk DESC, a.id LIMIT 50`
 

@@ -27,10 +27,10 @@ type Line struct {
 	Before, After int
 	// Open marks the last line of a side that does not end in a line feed. A
 	// comparison sets it only when the other side ends in a line feed: the line
-	// feed is then the change.
+	// feed then is a change.
 	Open bool
 	// Parts marks the differences from the other side's corresponding line; nil
-	// when there is none.
+	// when no line corresponds, or when [Inner] marks nothing.
 	Parts []Stretch
 }
 
@@ -46,7 +46,8 @@ type Block struct {
 type Text struct {
 	Blocks         []Block
 	Added, Removed int // lines
-	// OpenBefore and OpenAfter are true when that text does not end in a line feed.
+	// OpenBefore is true when the first text does not end in a line feed, OpenAfter
+	// when the second does not. Both are false for an empty text.
 	OpenBefore, OpenAfter bool
 }
 
@@ -80,8 +81,8 @@ const contextLines = 3
 // good result rather than the best.
 const manyLines = 10_000
 
-// CompareText compares two texts line by line. A missing final line feed on one
-// side counts as a change when the last lines are otherwise equal.
+// CompareText compares two texts line by line. If only one of them ends in a line feed, the last line
+// of the other differs from every line.
 func CompareText(before, after string) Text {
 	x, y := bareLines(before), bareLines(after)
 	var options []diff.Option
@@ -90,28 +91,28 @@ func CompareText(before, after string) Text {
 	}
 	t := Text{OpenBefore: isOpen(before), OpenAfter: isOpen(after)}
 	lines := make([]Line, 0, max(len(x), len(y)))
-	add := func(kind LineKind, text string, before, after int) {
-		switch kind {
-		case Minus:
-			t.Removed++
-		case Plus:
-			t.Added++
-		}
-		lines = append(lines, Line{Kind: kind, Text: text, Before: before, After: after})
+	remove := func(e diff.Edit[string], open bool) {
+		t.Removed++
+		lines = append(lines, Line{Kind: Minus, Text: e.X, Before: e.PosX + 1, Open: open})
 	}
+	insert := func(e diff.Edit[string], open bool) {
+		t.Added++
+		lines = append(lines, Line{Kind: Plus, Text: e.Y, After: e.PosY + 1, Open: open})
+	}
+	endsDiffer := t.OpenBefore != t.OpenAfter && before != "" && after != ""
 	for _, e := range diff.Edits(x, y, options...) {
+		openBefore := endsDiffer && t.OpenBefore && e.PosX == len(x)-1
+		openAfter := endsDiffer && t.OpenAfter && e.PosY == len(y)-1
 		switch {
 		case e.Op == diff.Delete:
-			add(Minus, e.X, e.PosX+1, 0)
+			remove(e, openBefore)
 		case e.Op == diff.Insert:
-			add(Plus, e.Y, 0, e.PosY+1)
-		case t.OpenBefore != t.OpenAfter && e.PosX == len(x)-1 && e.PosY == len(y)-1:
-			add(Minus, e.X, e.PosX+1, 0)
-			lines[len(lines)-1].Open = t.OpenBefore
-			add(Plus, e.Y, 0, e.PosY+1)
-			lines[len(lines)-1].Open = t.OpenAfter
+			insert(e, openAfter)
+		case openBefore || openAfter:
+			remove(e, openBefore)
+			insert(e, openAfter)
 		default:
-			add(Context, e.X, e.PosX+1, e.PosY+1)
+			lines = append(lines, Line{Kind: Context, Text: e.X, Before: e.PosX + 1, After: e.PosY + 1})
 		}
 	}
 	innerLines(lines)

@@ -56,6 +56,23 @@ func TestCompareTextFolds(t *testing.T) {
 	if text.Added != 2 || text.Removed != 1 {
 		t.Errorf("+%d -%d", text.Added, text.Removed)
 	}
+	// What only one text ends in is a change of its last line.
+	for _, c := range []struct {
+		before, after string
+		want          []string
+	}{
+		{"a\nx", "a\nx\n", []string{"1,1 context a", "2,0 removed x (open)", "0,2 added x"}},
+		{"a\nx\n", "a\nx", []string{"1,1 context a", "2,0 removed x", "0,2 added x (open)"}},
+		{"x", "y\n", []string{"1,0 removed x (open)", "0,1 added y"}},
+		{"x", "x\ny\n", []string{"1,0 removed x (open)", "0,1 added x", "0,2 added y"}},
+		{"x\ny\n", "x", []string{"1,0 removed x", "0,1 added x (open)", "2,0 removed y"}},
+		{"x", "x\ny", []string{"1,1 context x", "0,2 added y"}},
+		{"", "x", []string{"0,1 added x"}},
+	} {
+		if d := cmp.Diff(c.want, linesOf(card.CompareText(c.before, c.after).Blocks)); d != "" {
+			t.Errorf("%q, %q: %s", c.before, c.after, d)
+		}
+	}
 	// A single line is not folded.
 	text = card.CompareText("a\nb\nc\nd\ne\n", "a\nb\nc\nd\nE\n")
 	if got := linesOf(text.Blocks)[0]; got != "1,1 context a" {

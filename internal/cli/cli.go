@@ -20,7 +20,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/version"
 )
 
-// cli is the command line. The order of its commands is that of the help.
+// cli is the command line. The help lists groups and commands in the order of its fields.
 type cli struct {
 	Globals globals          `embed:""`
 	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
@@ -28,7 +28,7 @@ type cli struct {
 	Init  serve.InitCommand `cmd:"" group:"serve" help:"Make a data folder and its administrator."`
 	Serve serve.Command     `cmd:"" group:"serve" help:"Serve the API and carry out approved changes."`
 	Dev   serve.DevCommand  `cmd:"" group:"serve" help:"Serve on this machine without any set-up, for development."`
-	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop with an agent, and check its ledger."`
+	Demo  serve.DemoCommand `cmd:"" group:"serve" help:"Play a shop whose prices an agent changes, and check its ledger."`
 
 	Propose  proposeCmd  `cmd:"" group:"act" help:"Propose a change."`
 	List     listCmd     `cmd:"" group:"act" help:"List actions."`
@@ -43,7 +43,7 @@ type cli struct {
 	Undo     undoCmd     `cmd:"" group:"act" help:"Take back a decision before it has an effect."`
 	Revise   reviseCmd   `cmd:"" group:"act" help:"Replace a pending action by another."`
 	Grant    grantCmd    `cmd:"" group:"act" help:"Approve in advance."`
-	Mandate  mandateCmd  `cmd:"" group:"act" help:"Plans of agents."`
+	Mandate  mandateCmd  `cmd:"" group:"act" help:"Plans of agents, approved in advance."`
 	Edit     editCmd     `cmd:"" group:"act" help:"Edit the change of a pending action, as its reviewer."`
 	Evaluate evaluateCmd `cmd:"" group:"act" help:"Evaluate a pending action, as a registered evaluator."`
 	Rebase   rebaseCmd   `cmd:"" group:"act" help:"Propose the same change on the present state of its target."`
@@ -60,10 +60,9 @@ type cli struct {
 	Notify    notifyCmd    `cmd:"" group:"operate" help:"Messages to people."`
 	Insights  insightsCmd  `cmd:"" group:"operate" help:"Print how the gate was used, and the results of decisions."`
 	Applied   appliedCmd   `cmd:"" group:"operate" help:"List applied changes."`
-	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List what decisions teach."`
+	Corpus    corpusCmd    `cmd:"" group:"operate" help:"List past decisions with their reasons, to learn from."`
 	Evidence  evidenceCmd  `cmd:"" group:"operate" help:"Evidence about an action or a run."`
 	Audit     auditCmd     `cmd:"" group:"operate" help:"The audit log."`
-	Context   contextCmd   `cmd:"" group:"other" help:"Named servers."`
 	Config    configCmd    `cmd:"" group:"serve" help:"The configuration."`
 	Connector connectorCmd `cmd:"" group:"serve" help:"Connectors."`
 	Doctor    doctorCmd    `cmd:"" group:"operate" help:"Check server, key, edit token and queues, or a whole store."`
@@ -76,15 +75,16 @@ type cli struct {
 	Policy    policyCmd    `cmd:"" group:"administer" help:"Policies."`
 	Evaluator evaluatorCmd `cmd:"" group:"administer" help:"Registered evaluators."`
 	Group     groupCmd     `cmd:"" group:"administer" help:"Groups of people whom policies ask."`
-	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Answer for people who are away."`
+	Delegate  delegateCmd  `cmd:"" group:"administer" help:"Let others decide for people who are away."`
 	Principal principalCmd `cmd:"" group:"administer" help:"People, agents and services."`
 	Key       keyCmd       `cmd:"" group:"administer" help:"API keys."`
 	Secret    secretCmd    `cmd:"" group:"administer" help:"Secrets of connectors, in the store."`
-	Link      linkCmd      `cmd:"" group:"administer" help:"Links of mails."`
+	Link      linkCmd      `cmd:"" group:"administer" help:"Keys that sign the links in mails."`
 	Session   sessionCmd   `cmd:"" group:"administer" help:"Signed-in browsers."`
 	Tenant    tenantCmd    `cmd:"" group:"administer" help:"Tenants."`
 
-	Bench      serve.BenchCommand `cmd:"" group:"other" help:"Measure a gate on this machine, beside bare baselines."`
+	Context    contextCmd         `cmd:"" group:"other" help:"Named servers."`
+	Bench      serve.BenchCommand `cmd:"" group:"other" help:"Measure a gate on this machine, beside simple baselines."`
 	Version    versionCmd         `cmd:"" group:"other" help:"Print the version."`
 	Completion completionCmd      `cmd:"" group:"other" help:"Print a completion script for a shell."`
 }
@@ -93,7 +93,7 @@ const description = `Agents propose changes. A policy and people decide. Gatehou
 change in its target, byte for byte, at most once.
 
 Data goes to stdout: a table on a terminal, tab-separated lines without a header
-when piped, the API's JSON with --json. Words go to stderr. Exit codes: 0 done,
+when piped, the API's JSON with --json. Messages go to stderr. Exit codes: 0 done,
 1 error, 2 usage, 4 not authenticated or not allowed, 8 still pending, 10
 rejected or denied, 11 expired, 12 superseded or already decided, 13 outcome
 unknown.`
@@ -122,7 +122,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 			{Key: "operate", Title: "Operate and audit"},
 			{Key: "administer", Title: "Administer"},
 			{Key: "other", Title: "Other"},
-			{Key: "global", Title: "Everywhere"},
+			{Key: "global", Title: "Global flags"},
 		}),
 		kong.PostBuild(nameSubcommands),
 		kong.KindMapper(reflect.Int, kong.MapperFunc(wholeNumber)),
@@ -131,7 +131,7 @@ func newParser(c *cli) (*kong.Kong, error) {
 	)
 }
 
-// nameSubcommands ends the help of each group with the names of its commands.
+// nameSubcommands appends the names of a command's subcommands to its help.
 func nameSubcommands(k *kong.Kong) error {
 	for _, group := range k.Model.Children {
 		var names []string
@@ -229,7 +229,7 @@ func usage(g *globals, args []string, err error) int {
 }
 
 // unknownCommand replaces the parser's "unexpected argument" by "unknown command" where a command
-// is expected, and adds the commands of the group.
+// is expected, and lists the subcommands where a subcommand is expected.
 func unknownCommand(words string, ctx *kong.Context) string {
 	word, ok := strings.CutPrefix(words, "unexpected argument ")
 	group := ctx.Selected()

@@ -19,7 +19,7 @@ type sessionCmd struct {
 type sessionListCmd struct {
 	paging    `embed:""`
 	Principal string `placeholder:"NAME" help:"The principal, by name or id; you by default."`
-	Everybody bool   `xor:"who" help:"Those of everybody in the tenant."`
+	Everybody bool   `help:"The sessions of everybody in the tenant."`
 	Ended     bool   `help:"Also those that have ended."`
 }
 
@@ -74,8 +74,8 @@ type sessionRevokeCmd struct {
 
 func (*sessionRevokeCmd) Help() string {
 	return `
-Ends a session of your own or, for an administrator, anybody's. Its next request is
-refused.
+Ends a session of your own or, for an administrator, anybody's. The session's
+next request is refused.
 
 Examples:
 
@@ -98,7 +98,7 @@ func (*setupLinkCmd) Help() string {
 	return `
 Prints a link that signs the person in to the console, once, within 30 minutes.
 Whoever opens it first is signed in as that person: hand it over as you would a
-key. Earlier unused links end.
+key. Earlier unused links stop working.
 
 Examples:
 

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// decide takes a person's answer. A refused answer is shown on the action's page, in its present
-// state, with the error's status.
+// decide processes a person's answer. If the answer is refused, it shows the page of the action, in the
+// action's present state, with the error and its HTTP status.
 func (c *Console) decide(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -40,7 +40,7 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 		return gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 	}
 	if d.Decision == gatehouse.Approve && a.Status == gatehouse.StatusPending && !v.shown(a) {
-		return gatehouse.E(gatehouse.CodeInvalid, "not everything was shown: open it in full first")
+		return gatehouse.E(gatehouse.CodeInvalid, "you have not seen the whole change: open it in full first")
 	}
 	if token := v.form("edit_token"); token != "" && d.Decision == gatehouse.Approve && step.StepUp {
 		if _, err := c.cfg.Browser.StepUpWithEditToken(v.ctx, a.ID, d.Digest, token); err != nil {

@@ -71,7 +71,7 @@ func (p *insightsPage) url(w window, actionType, by string) string {
 	return "/insights?" + q.Encode()
 }
 
-// rows is the inbox's URL for the actions that a figure counts, in this window.
+// rows is the URL of the inbox with the actions that a figure of this page counts.
 func (p *insightsPage) rows(tab, status, actionType, by string) string {
 	return p.query(tab, status, actionType, by).url()
 }
@@ -180,5 +180,5 @@ func replayShare(c gatehouse.DecisionCount) string {
 	return strconv.Itoa(int(math.Round(100*float64(c.Replayed)/float64(n)))) + " %"
 }
 
-// isNothing reports whether a figure counts no rows.
+// isNothing reports whether the text of a figure is 0 or a dash.
 func isNothing(value string) bool { return value == "0" || value == "–" }

@@ -5,7 +5,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// iteration is the previous iteration of the same question, and what has changed since.
+// iteration is what a page shows about the iterations of a question: the number of the present one, the previous
+// one, and what has changed since.
 type iteration struct {
 	number  int
 	before  *gatehouse.Action // nil for none

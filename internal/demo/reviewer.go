@@ -28,7 +28,8 @@ func (r *reviewer) see(ctx context.Context, id string) (*gatehouse.Action, error
 	return a, nil
 }
 
-// decide answers an action that was seen. The journal gets the answer or the refusal.
+// decide sends a decision on an action that see has returned. The journal gets the gate's answer or
+// refusal.
 func (r *reviewer) decide(ctx context.Context, a *gatehouse.Action, d gatehouse.Decision) (*gatehouse.Answer, error) {
 	d.Digest = a.Digest
 	answer, err := r.api.Decide(ctx, a.ID, d)
@@ -49,7 +50,7 @@ func (r *reviewer) note(a *gatehouse.Action, d gatehouse.DecisionKind, said stri
 	})
 }
 
-// approve reads and approves an action. The answer must decide it.
+// approve reads and approves an action. It fails unless this approval decides the action.
 func (r *reviewer) approve(ctx context.Context, l *Line, id, notes string) error {
 	a, err := r.see(ctx, id)
 	if err != nil {
@@ -58,7 +59,7 @@ func (r *reviewer) approve(ctx context.Context, l *Line, id, notes string) error
 	return r.settle(ctx, l, a, gatehouse.Decision{Decision: gatehouse.Approve, Notes: notes, Confirm: retyped(a)})
 }
 
-// settle sends an answer that must decide.
+// settle sends a decision and counts it. It fails unless this decision decides the action.
 func (r *reviewer) settle(ctx context.Context, l *Line, a *gatehouse.Action, d gatehouse.Decision) error {
 	answer, err := r.decide(ctx, a, d)
 	if err != nil {

@@ -48,7 +48,7 @@ func (g *Gate) ListDeadLetters(
 				}
 			}
 			switch {
-			case len(page.Items) == 0: // those behind the cursor are settled meanwhile
+			case len(page.Items) == 0: // no dead letters, or those after the cursor were settled since
 				out.NextCursor = ""
 				return nil
 			case taken == 0:
@@ -122,10 +122,9 @@ func deadLetterAdvice(p *gatehouse.Push, s safety) string {
 	case p.Status == gatehouse.PushFailed:
 		return advice(p.ErrorCode)
 	case s.safe:
-		return "Nobody knows whether it had its effect, but a replay cannot double it: see that the target is up, then " +
-			"replay."
+		return "A replay cannot double its effect: check that the target is up, then replay."
 	}
-	return "It is not known whether it had its effect: look at the target, then resolve it as applied or as failed."
+	return "Nobody knows whether it had its effect: look at the target, then resolve it as applied or as failed."
 }
 
 // DiscardDeadLetters closes failed pushes permanently, with a reason.
@@ -187,7 +186,7 @@ func (g *Gate) ResolveDeadLetters(
 		})
 }
 
-// closeDeadLetters runs an act that ends dead letters, and counts its results.
+// closeDeadLetters runs an act on the selected dead letters, and counts the results.
 func (g *Gate) closeDeadLetters(
 	ctx context.Context, c *gatehouse.Caller, sel gatehouse.DeadLetterSelection, act deadLetterAct,
 ) (*gatehouse.DeadLetterAnswer, error) {

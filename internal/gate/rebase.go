@@ -18,7 +18,7 @@ type StateReader interface {
 	ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error)
 }
 
-// UnreadableError is an error of ReadState that another try would repeat. Detail is a message for people and
+// UnreadableError is a permanent error of ReadState: another try would fail too. Detail is a message for people and
 // contains no secrets.
 type UnreadableError struct {
 	Detail string

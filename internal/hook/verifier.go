@@ -15,8 +15,8 @@ type Verifier struct {
 // NewVerifier makes a verifier; secret returns the value of a configured secret by its name.
 func NewVerifier(secret func(name string) (string, error)) *Verifier { return &Verifier{secret} }
 
-// Verify calls [Verify] with the named secret, and then [Input]. An unknown secret is an error
-// with code internal.
+// Verify verifies a webhook with the function [Verify] and the named secret, and makes the input of a
+// run with [Input]. If the secret has no value, the error has code internal.
 func (v *Verifier) Verify(
 	kind, secret string, h http.Header, body []byte, now time.Time,
 ) (delivery string, input gatehouse.JSON, err error) {

@@ -49,9 +49,8 @@ func (l *ConfigChecker) version(what string, found, known int) {
 	case found == 0:
 		l.add("store", term.CheckNote, "%s answers and has no tables yet: gatehouse serve makes them", what)
 	case found > known:
-		l.add("store", term.CheckFail, "%s is of version %d, this program knows %d: a newer Gatehouse wrote it", what,
-			found,
-			known)
+		l.add("store", term.CheckFail, "%s is of version %d, this program knows versions up to %d: a newer Gatehouse "+
+			"wrote it", what, found, known)
 	case found < shared.BaseVersion:
 		l.add("store", term.CheckFail, "%s is of version %d, from before 0.1.0: this program does not read it", what,
 			found)

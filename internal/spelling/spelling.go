@@ -43,8 +43,8 @@ func plain(s string) bool {
 	return true
 }
 
-// Near returns the known name of which name is another spelling; false if there is none, or if
-// name itself is known.
+// Near returns the known name that is another spelling of name; of several, the first in byte order.
+// It returns false if there is none, or if name itself is known.
 func Near(name string, known iter.Seq[string]) (string, bool) {
 	var near string
 	found, folded := false, Fold(name)
@@ -76,9 +76,9 @@ func CheckKeys(p *gatehouse.Proposal) error {
 const maxTwins = 20
 
 // Twins adds a violation for each key, at any depth of a JSON value, that is another spelling of
-// a key in the same object. at is the value's JSON pointer. Members of the value itself for
-// which distinct returns true are not compared, because they name different objects, such as
-// rows.
+// a key in the same object. at is the value's JSON pointer. At the top level of the value, keys for
+// which distinct returns true are not compared, because they name different objects, such as rows;
+// a nil distinct leaves out none.
 func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct func(key string) bool) {
 	if members, err := value.Fields(); err == nil {
 		seen := make(map[string]string, len(members))

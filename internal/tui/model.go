@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// inertFor is how long the deciding keys are inert after a card appears, so that a key meant for
-// the previous card does not decide the new one.
+// inertFor is how long the deciding keys are inert after a card appears or shows a new warning about
+// its target, so that a key meant for the earlier screen does not decide.
 const inertFor = 400 * time.Millisecond
 
 // reviewer is the state of the program: the inbox's cards, and the person's position.
@@ -23,31 +23,31 @@ type reviewer struct {
 	me      *gatehouse.Principal
 	api     Service
 	connect func(token string) (Service, error)
-	given   string // the edit token of api
+	given   string // the edit token that api sends
 	now     func() time.Time
 	yes     bool
-	color   bool   // whether the cards have colors; their terminal may not be stdout
-	token   string // the edit token, given or typed
+	color   bool   // whether the cards have colors: if stdout or stderr has
+	token   string // given, or typed later; "" if it must be asked for
 
-	// standings are the delegations to this person that are in force.
+	// standings are the delegations to this person that were in force when they were read.
 	standings []gatehouse.Standing
 
 	filter gatehouse.ActionFilter
 	more   bool // there are more pages
 	items  []*item
 	others int // actions that this person cannot decide
-	at     int // len(items): past the last one
+	at     int // the person's position in items; len(items) is the end of the list
 	place  place
 	going  bool       // g was typed, and a letter follows
 	bulk   *selection // the selection on the onBulk page
 
 	width, height int
 	page          page
-	top, seen     int // the first line on the screen; lines that were on it
+	top, seen     int // the first line on the screen; how many lines, without a gap, were on it
 	why, whole    bool
 	help          bool
 	armed         bool
-	cards         int // counts the cards that appeared
+	cards         int // counts the periods in which the deciding keys are inert
 
 	questions []question
 	draft     *draft
@@ -62,7 +62,7 @@ type reviewer struct {
 // item is an action of the inbox.
 type item struct {
 	action *gatehouse.Action
-	voted  bool // by this person, in a quorum that is still open
+	voted  bool // by this person; the quorum is still open, or the rejection is held
 	stale  bool // its target changed, and it can be approved nonetheless
 	// rebases is true if its target changed, and the gate can propose it on the present state.
 	rebases bool
@@ -73,7 +73,7 @@ type item struct {
 	picked      bool // for a decision in bulk
 }
 
-// armMsg ends the time in which the keys of the card with this number are inert.
+// armMsg ends the inert period with this number.
 type armMsg int
 
 // Init shows the first card.
@@ -156,7 +156,8 @@ func (m *reviewer) layout() {
 	m.scroll(0)
 }
 
-// minColumns and minRows are the smallest screen that a card fits on.
+// minColumns is the least width of a card. The screen must be wider than that, and at least minRows
+// high.
 const (
 	minColumns = 16
 	minRows    = 8
@@ -169,7 +170,7 @@ func (m *reviewer) small() bool { return m.width <= minColumns || m.height < min
 func (m *reviewer) scroll(by int) {
 	m.top = max(0, min(m.top+by, len(m.page.lines)-m.body()))
 	if m.top <= m.seen {
-		// Lines that were jumped over were not seen.
+		// Otherwise the scroll has jumped over lines that were not shown, and seen stays.
 		m.seen = max(m.seen, min(m.top+m.body(), len(m.page.lines)))
 	}
 }
@@ -226,7 +227,7 @@ func (m *reviewer) nextFrom(at int) tea.Cmd {
 	return m.to(min(at, len(m.items)))
 }
 
-// reload reads the inbox again from its first page.
+// reload reads the inbox again from its first page, for new cards. Loaded cards stay as they are.
 func (m *reviewer) reload() tea.Cmd {
 	if m.busy {
 		return nil
@@ -259,8 +260,8 @@ func (m *reviewer) loadBy(f gatehouse.ActionFilter) loaded {
 	return out
 }
 
-// standing reads for whom this person answers now. On a server without delegations, that is
-// nobody.
+// standing reads the delegations to this person that are in force. A server without delegations
+// has none.
 func (m *reviewer) standing() ([]gatehouse.Standing, error) {
 	list, err := m.api.ListDelegations(m.g.Ctx)
 	if err != nil && gatehouse.CodeOf(err) != gatehouse.CodeNotFound {
@@ -306,8 +307,9 @@ func (m *reviewer) mine(a *gatehouse.Action) bool {
 	return p.Asks(m.me, m.now()) || len(m.answersFor(a)) > 0
 }
 
-// answersFor names the people by whose delegation this person can decide an action that does not
-// ask this person. Neither they nor another delegate of theirs has voted.
+// answersFor names the people on whose behalf this person can decide an action, by delegation; none
+// if the action asks this person. It leaves out people who have voted, and people for whom another
+// delegate has voted.
 func (m *reviewer) answersFor(a *gatehouse.Action) (names []string) {
 	p := a.Approval
 	if p == nil || p.Asks(m.me, m.now()) {

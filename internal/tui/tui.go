@@ -42,11 +42,9 @@ func Review(g *term.IO, c Config) error {
 		g: g, me: c.Me, yes: c.Yes, color: g.Color || g.ColorErr, given: c.EditToken, token: c.EditToken,
 		width: 80, height: 24, now: time.Now, filter: c.Filter, connect: c.Connect, api: c.API,
 	}
-	first := m.load()
-	if first.err != nil {
-		return first.err
+	if err := m.first(); err != nil {
+		return err
 	}
-	m.take(first)
 	if len(m.items) > 0 {
 		if err := m.show(); err != nil {
 			return err
@@ -62,6 +60,19 @@ func Review(g *term.IO, c Config) error {
 	}
 	g.Say("Nothing waits for a decision.")
 	return nil
+}
+
+// first reads pages of the inbox until one has an action for this person.
+func (m *reviewer) first() error {
+	for {
+		page := m.load()
+		if page.err != nil {
+			return page.err
+		}
+		if m.take(page) > 0 || !m.more {
+			return nil
+		}
+	}
 }
 
 func isOrAre(n int, noun string) string {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"regexp"
@@ -333,6 +334,41 @@ func TestMine(t *testing.T) {
 		if got := m.mine(&gatehouse.Action{Approval: c.p}); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}
+	}
+}
+
+// pagedInbox is a server with one page of actions for others, and one with an action for anybody.
+type pagedInbox struct {
+	Service
+	asked []string
+}
+
+func (*pagedInbox) ListDelegations(context.Context) ([]*gatehouse.Delegation, error) { return nil, nil }
+
+func (p *pagedInbox) ListActions(
+	_ context.Context, f gatehouse.ActionFilter,
+) (gatehouse.Page[*gatehouse.Action], error) {
+	p.asked = append(p.asked, f.Cursor)
+	page := gatehouse.Page[*gatehouse.Action]{Items: []*gatehouse.Action{{ID: "act_2", Approval: &gatehouse.Approval{}}}}
+	if f.Cursor == "" {
+		page.Items = []*gatehouse.Action{{ID: "act_1", Approval: &gatehouse.Approval{People: []string{"cleo"}}}}
+		page.NextCursor = "2"
+	}
+	return page, nil
+}
+
+// TestFirstActionOnALaterPage: a review begins although all actions of the first page are for others.
+func TestFirstActionOnALaterPage(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	api := &pagedInbox{}
+	m.items, m.api = nil, api
+	if err := m.first(); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.items) != 1 || m.items[0].action.ID != "act_2" || m.others != 1 ||
+		!slices.Equal(api.asked, []string{"", "2"}) {
+		t.Errorf("%d items, %d for others, asked for %q", len(m.items), m.others, api.asked)
 	}
 }
 

@@ -19,7 +19,8 @@ type Scope struct {
 	// Run is the run; nil before there is one.
 	Run   *gatehouse.Run
 	Input gatehouse.JSON
-	// ReadInput, when set, returns the input when an expression needs it.
+	// ReadInput, when set, replaces Input. It is called when an expression needs
+	// the input.
 	ReadInput func() gatehouse.JSON
 	// Output returns a step's output; false for a skipped step, which has none.
 	Output func(stepID string) (gatehouse.JSON, bool)
@@ -33,23 +34,24 @@ type Scope struct {
 	Index   int
 	HasItem bool
 	Now     time.Time
-	// ReadNow, when set, returns the time when an expression needs it.
+	// ReadNow, when set, replaces Now. It is called when an expression needs the
+	// time.
 	ReadNow func() time.Time
 }
 
 // Expr is a compiled expression.
 type Expr struct {
 	*expr.Expression
-	// limit is the maximum number of elements that List returns; 0 means no
-	// limit.
+	// limit is the maximum number of elements of List's result; a longer list is an
+	// error. 0 means no limit.
 	limit int
 }
 
 // String returns the source text.
 func (e *Expr) String() string { return e.Source }
 
-// Bool evaluates a condition. A result that is not a boolean is an error. All
-// errors of this file have code invalid.
+// Bool evaluates a condition. A result that is not a boolean is an error.
+// Evaluation errors have code invalid.
 func (e *Expr) Bool(s *Scope) (bool, error) {
 	v, err := e.eval(&activation{Scope: s})
 	if err != nil {
@@ -71,8 +73,8 @@ func (e *Expr) Value(s *Scope) (gatehouse.JSON, error) {
 	return whole(expr.ToJSON(v, MaxOutput))
 }
 
-// List evaluates to the elements of a list; for a for_each, at most its
-// max_items.
+// List evaluates to the elements of a list. For a for_each, more elements than
+// its max_items are an error.
 func (e *Expr) List(s *Scope) ([]gatehouse.JSON, error) {
 	v, err := e.eval(&activation{Scope: s})
 	if err != nil {
@@ -142,7 +144,8 @@ func whole(j gatehouse.JSON, err error) (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// activation exposes a scope to CEL, for one evaluation or one template.
+// activation exposes a scope to CEL, for one evaluation. All expressions of a
+// template share one, and spent is the sum of their costs.
 type activation struct {
 	*Scope
 	spent        uint64

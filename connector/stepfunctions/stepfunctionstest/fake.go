@@ -186,7 +186,7 @@ func (a *AWS) act(w http.ResponseWriter, action string, in map[string]any) {
 		switch {
 		case a.Denied != "":
 			w.WriteHeader(http.StatusBadRequest)
-			reply(map[string]any{"__type": "AccessDeniedException", "message": "User: " + a.Denied +
+			reply(map[string]any{"__type": "com.amazon.coral.service#AccessDeniedException", "Message": "User: " + a.Denied +
 				" is not authorized to perform: states:DescribeStateMachine"})
 			return
 		case m == nil:

@@ -54,6 +54,7 @@ func bugs() []bug {
 	all = append(all, scriptBugs()...)
 	all = append(all, holeBugs()...)
 	all = append(all, notifyBugs()...)
+	all = append(all, loggedBugs()...)
 	return append(all, edgeBugs()...)
 }
 

@@ -181,19 +181,25 @@ func (b bug) test(ctx context.Context, dir string) ([]byte, error) {
 	return goTest(ctx, dir, b)
 }
 
-// browser is the folder of the tests that need a browser. They build the program
-// from the tree that they are in, and need what "npm ci" puts into the folder.
+// browser is the folder of the tests that need a browser, and what "npm ci" puts into the folder.
 const browser = "browser"
 
 // browserTest runs one browser test.
 func browserTest(ctx context.Context, dir string, b bug) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
+	program := filepath.Join(dir, ".planted") // go ignores such files
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./cmd/gatehouse")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		return append(out, "[build failed]"...), err
+	}
 	file, name, _ := strings.Cut(b.run, "/")
 	cmd := exec.CommandContext(ctx, "node", "--test", "--test-reporter=tap",
 		"--test-name-pattern=^"+regexp.QuoteMeta(name)+"$",
 		filepath.Join("test", file+".test.mjs"))
 	cmd.Dir = filepath.Join(dir, browser)
+	cmd.Env = append(os.Environ(), "GATEHOUSE_BINARY="+program)
 	cmd.WaitDelay = time.Second // its own children may have outlived it
 	out, err := cmd.CombinedOutput()
 	if err == nil && bytes.Contains(out, []byte("\n# pass 0\n")) {

@@ -1,5 +1,5 @@
-// Package slack posts messages into a Slack channel as the bot of one's own app, keeps the cards up
-// to date with their actions, and processes the clicks on them.
+// Package slack posts messages into a Slack channel as the bot of the operator's own Slack app, keeps
+// the cards up to date with their actions, and processes the clicks on them.
 //
 // A click is verified and stored before it is acknowledged, within 3 seconds. Afterwards it is
 // carried out under a lease, by the same use case as every other decision. See [Handler].
@@ -34,8 +34,8 @@ const (
 	minSecret = 16
 	// defaultPace is the default of Config.Pace: Slack accepts one message per second and channel.
 	defaultPace = 1100 * time.Millisecond
-	// maxAnswer limits how much of an answer is read, in bytes; historyLimit limits the search for
-	// a message whose answer was lost.
+	// maxAnswer is the maximum number of bytes that are read of an answer; historyLimit is the
+	// maximum number of messages that Find reads.
 	maxAnswer    = 4 << 20
 	historyLimit = 200
 	eventType    = "gatehouse_notification"
@@ -56,7 +56,8 @@ type Config struct {
 	SigningSecret, AppToken string
 	// Transport replaces the network, for development; nil is the network.
 	Transport http.RoundTripper
-	// Pace is the minimum time between two calls of a kind; 1.1 s by default.
+	// Pace is the minimum time between two posts or searches, and between two updates; 1.1 s by
+	// default.
 	Pace time.Duration
 }
 
@@ -123,7 +124,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	case c.turn <- struct{}{}:
 		defer func() { <-c.turn }()
 	case <-ctx.Done():
-		return notify.Sent{}, &notify.Refusal{Recipient: true, Err: errors.New("many messages wait for this channel")}
+		return notify.Sent{}, &notify.Refusal{Recipient: true, Err: errors.New("too many messages wait for this channel")}
 	}
 	if m.Attempt > 1 {
 		if ref := c.find(ctx, m.ID, m.At, m.Card); ref != "" {
@@ -172,8 +173,8 @@ func (c *Channel) post(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Delivered: true, Ref: answer.Channel + "/" + answer.TS, Shown: c.Shown(m)}, nil
 }
 
-// Find searches for a message whose answer was lost; "" if it is not found, or if the app may not
-// search.
+// Find searches for a message that may have been posted, although Slack's answer to the post was
+// lost; "" if it is not found, or if the search fails.
 func (c *Channel) Find(ctx context.Context, id string, at time.Time) string {
 	return c.find(ctx, id, at, "")
 }
@@ -220,16 +221,16 @@ type answer struct {
 // apiError is an answer with ok false.
 type apiError string
 
-func (e apiError) Error() string { return "the answer of Slack is " + string(e) }
+func (e apiError) Error() string { return "Slack answered with the error " + string(e) }
 
-// The errors that mean that the message to update no longer exists, and those that mean that the
-// same message will never be accepted.
+// The errors that mean that a card no longer exists or can no longer be updated, and those that mean
+// that the same message will never be accepted.
 var (
 	goneErrors  = []string{"message_not_found", "cant_update_message", "edit_window_closed", "is_inactive"}
 	finalErrors = []string{"msg_too_long", "msg_blocks_too_long", "invalid_blocks", "invalid_blocks_format", "no_text"}
 )
 
-// call calls a method once, when its pace permits; a nil pace permits it at once.
+// call calls a method once, when the pacer p permits it; a nil p permits it at once.
 func (c *Channel) call(ctx context.Context, p *pacer, method string, arguments map[string]any) (*answer, error) {
 	body, err := json.Marshal(arguments)
 	if err != nil {
@@ -251,7 +252,7 @@ func (c *Channel) read(ctx context.Context, method string, query url.Values) (*a
 	return c.do(ctx, &c.posts, r)
 }
 
-// do sends one request once, when its pace permits.
+// do sends a request once, when the pacer p permits it.
 func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, error) {
 	if err := p.wait(ctx); err != nil {
 		return nil, err
@@ -275,7 +276,7 @@ func (c *Channel) do(ctx context.Context, p *pacer, r *http.Request) (*answer, e
 	}
 	out := new(answer)
 	if err := json.Unmarshal(content, out); err != nil {
-		return nil, errors.New("the answer is not Slack's")
+		return nil, errors.New("the answer is not JSON as Slack sends it")
 	}
 	if !out.OK {
 		e := apiError(out.Error)
@@ -312,6 +313,6 @@ func (p *pacer) wait(ctx context.Context) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return &notify.Refusal{Recipient: true, Err: errors.New("many messages wait for this channel")}
+		return &notify.Refusal{Recipient: true, Err: errors.New("too many messages wait for this channel")}
 	}
 }

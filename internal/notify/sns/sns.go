@@ -66,6 +66,9 @@ func New(c Config) (*Channel, error) {
 	}
 	if c.URL == "" {
 		c.URL = "https://sns." + parts[1] + ".amazonaws.com"
+		if strings.HasPrefix(parts[1], "cn-") { // the partition of China has a domain of its own
+			c.URL += ".cn"
+		}
 	}
 	if err := notify.CheckURL(c.URL, c.AllowPrivate); err != nil {
 		return nil, fmt.Errorf("url: %w", err)
@@ -89,8 +92,8 @@ func (*Channel) Trait() notify.Trait { return notify.Trait{Every: true} }
 // Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Send publishes one message. SNS does not report the delivery to its subscribers, so the message
-// is at most accepted. A FIFO topic drops a second message with the same id.
+// Send publishes one message. SNS does not report the delivery to its subscribers, so
+// Sent.Delivered stays false. A FIFO topic drops a second message with the same id.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	form, err := c.form(m)
 	if err != nil {
@@ -113,7 +116,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, 64<<10))
 	if err != nil {
-		return notify.Sent{}, errors.New("the answer broke off")
+		return notify.Sent{}, errors.New("the response of SNS is incomplete")
 	}
 	if answer.StatusCode != http.StatusOK {
 		return notify.Sent{}, failure(answer, body)
@@ -127,7 +130,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Ref: published.ID}, nil
 }
 
-// form is the request: the message in words and, for programs, the body of a webhook.
+// form is the body of the request. The published message is the JSON body of a webhook; its subject is a text.
 func (c *Channel) form(m *notify.Message) (string, error) {
 	content, err := json.Marshal(webhook.NewBody(m))
 	if err != nil {

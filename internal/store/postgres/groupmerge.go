@@ -2,14 +2,14 @@ package postgres
 
 import "slices"
 
-// mergedRead is one statement of several members of a group or of a batch of Reads. It sends equal rows
-// once. Each row names its tenant.
+// mergedRead is one read statement for several members of a group or of a batch of Reads. A row holds the
+// arguments of one read, with its tenant. Equal rows are sent once.
 type mergedRead struct {
 	statement *arrayStatement
 	// rows are the distinct rows of the members. index maps each row to its position in rows.
 	rows  []any
 	index map[any]int
-	// answers[i] lists the members' answers that get the results for rows[i].
+	// answers[i] points to the answers of all reads with the arguments rows[i].
 	answers [][]*[][][]byte
 }
 
@@ -160,8 +160,8 @@ func distinct(rows []any) []any {
 	})
 }
 
-// sortByRank sorts a member's writes by rank, if all of them concern workflow runs and no step is written
-// twice. The tables of runs are separate from the others, so only the order of writes with the same
+// sortByRank sorts a member's writes by rank, if each of them writes to the tables of runs or appends leaves, and
+// no step is written twice. The tables of runs are separate from the others, so only the order of writes with the same
 // statement matters, and the sort keeps that order. Other writes are returned unsorted.
 func sortByRank(writes []query) []query {
 	steps := make(map[string]bool, len(writes))

@@ -88,5 +88,6 @@ var errAsyncCommit = errors.New("synchronous_commit is off: a crash of the serve
 var ErrNewer = errors.New("a newer Gatehouse was here")
 
 func newerError(version int) error {
-	return fmt.Errorf("the database is of version %d, this program knows %d: %w", version, SchemaVersion(), ErrNewer)
+	return fmt.Errorf("the database is of version %d, this program knows versions up to %d: %w", version,
+		SchemaVersion(), ErrNewer)
 }

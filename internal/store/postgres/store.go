@@ -19,7 +19,8 @@ import (
 type Config struct {
 	// URL is the database: postgres://user:password@host/database?sslmode=… or a libpq
 	// keyword/value string. Its parameters override the store's defaults, such as lock_timeout
-	// (10 s) and idle_in_transaction_session_timeout (60 s).
+	// (10 s) and idle_in_transaction_session_timeout (60 s). But pool_max_conns and
+	// pool_max_conn_idle_time have no effect, and pool_max_conn_lifetime is at most a day.
 	URL string
 	// Logger receives messages for operators; nil means slog.Default.
 	Logger *slog.Logger
@@ -28,8 +29,8 @@ type Config struct {
 	MaxConns int
 	// Clock replaces the database's clock, for tests.
 	Clock func() time.Time
-	// Patience bounds the wait for a COMMIT, and the lookup of a COMMIT whose answer was lost;
-	// 0 means 30 s each.
+	// Patience bounds the work for a group of Updates or a batch of Reads, the wait for a COMMIT,
+	// and the lookup of a COMMIT whose answer was lost; 0 means 30 s each.
 	Patience time.Duration
 	// Moving allows Open on a database into which a data folder is being copied. Without it,
 	// Open returns [ErrMoving].
@@ -72,8 +73,8 @@ type Store struct {
 	reads      readQueue
 	// fullCeilings has the ceilings that refused a claim lately.
 	fullCeilings fullCeilings
-	// Where the queues of the dispatcher, the sequencer, the step workers and the sweeper
-	// begin.
+	// pushScan, leafScan, stepScan and expiryScan are the positions at which the scans of the
+	// queues of the dispatcher, the sequencer, the step workers and the sweeper begin.
 	pushScan, leafScan, stepScan, expiryScan scanStart
 	searchHead                               searchHead
 	// timelines refuses servers that were replaced by another primary.
@@ -118,9 +119,10 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	pc.MaxConns = int32(min(config.MaxConns, 10_000))
-	// Servers allow few connections: after a rush, idle ones go back to the server for others.
+	// Servers allow few connections: close idle ones soon, so that other clients can connect.
 	pc.MaxConnIdleTime = time.Minute
-	// The row of a connection's session is deleted after two days: see beginSession.
+	// After two days, beginSession may delete the row of a connection's session: the connection
+	// must end before.
 	pc.MaxConnLifetime = min(pc.MaxConnLifetime, 24*time.Hour)
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {

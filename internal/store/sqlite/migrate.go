@@ -67,8 +67,8 @@ func migrate(c *conn, files fs.FS, log *slog.Logger) error {
 }
 
 func newerError(version int) error {
-	return fmt.Errorf("the file is of version %d, this program knows %d: it was written by a newer Gatehouse",
-		version, SchemaVersion())
+	return fmt.Errorf("the file is of version %d, this program knows versions up to %d: it was written by a newer "+
+		"Gatehouse", version, SchemaVersion())
 }
 
 // olderError is the error for a file older than the first release.

@@ -67,8 +67,8 @@ func (t *readTx) Spent(workflow, currency string, since time.Time) (gatehouse.De
 	return t.sumCosts(spentByTenant, spentByWorkflow, workflow, currency, since)
 }
 
-// sumCosts sums by byTenant, or, with a workflow, by byWorkflow. A sum that overflows is an error, so that it
-// cannot pass a budget.
+// sumCosts sums costs with the query byTenant, or with byWorkflow if workflow is not "". SQLite returns an error if
+// the sum overflows, so an overflow cannot pass a budget.
 func (t *readTx) sumCosts(
 	byTenant, byWorkflow, workflow, currency string, since time.Time,
 ) (sum gatehouse.Decimal, err error) {
@@ -113,7 +113,7 @@ RETURNING tenant, run_id, id, name, data, sent_by, at`,
 	return s, err
 }
 
-// InsertReflexion stores the reflexion of a run, once.
+// InsertReflexion stores the reflexion of a run. A second one for the same run is an error.
 func (t *tx) InsertReflexion(r *gatehouse.Reflexion) error {
 	if err := t.Owns(r.Tenant); err != nil {
 		return err
@@ -125,7 +125,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 	return err
 }
 
-// ListRunEntries reads the log entries of a run.
+// ListRunEntries reads the log entries of a run. The log lists them under the run's id in place of an action's id:
+// see [shared.LeafKey].
 func (t *readTx) ListRunEntries(runID string) ([]*gatehouse.Entry, error) {
 	if !shared.IsRun(runID) {
 		return nil, nil

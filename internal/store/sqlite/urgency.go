@@ -7,13 +7,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// smallBucket is the number of rows in a due bucket and risk up to which
-// sorting is cheaper than a walk along the inbox index. At this size both cost
-// about the same with 100,000 pending actions.
+// smallBucket is the number of actions with the same due bucket and risk level
+// below which sorting them is cheaper than a walk along the index action_inbox.
+// At this number, both cost about the same with 100,000 pending actions.
 const smallBucket = 500
 
 // urgent walks the due buckets from the cursor on. Within a bucket, the highest
-// risk level comes first; within a level, the oldest action.
+// risk level comes first; within a level, the oldest action. Expired actions are
+// left out. only is the only risk level to list; 0 lists all.
 func (t *readTx) urgent(
 	c condition, only gatehouse.RiskLevel, from shared.Cursor, limit int,
 ) (rows []place, err error) {
@@ -51,7 +52,8 @@ func (t *readTx) urgent(
 }
 
 // bucket reads the actions of one due bucket and risk. A small bucket is read
-// by expiry and sorted; a large one is read in order of age.
+// by expiry and sorted; a large one is read in order of age. The first argument
+// of a condition is the tenant.
 func (t *readTx) bucket(rows []place, c condition, bucket, risk int, low, high time.Time, limit int) ([]place, error) {
 	n, err := t.number(`SELECT count(*) FROM (SELECT 1 FROM action INDEXED BY action_due
 WHERE tenant = ? AND status = 'pending' AND risk = ? AND expires_at > ? AND expires_at <= ? LIMIT ?)`,

@@ -1,0 +1,21 @@
+package sns
+
+import "testing"
+
+// TestDefaultURL: without a URL, messages go to SNS in the topic's region and partition.
+func TestDefaultURL(t *testing.T) {
+	t.Parallel()
+	for topic, want := range map[string]string{
+		"arn:aws:sns:eu-central-1:123456789012:approvals":         "https://sns.eu-central-1.amazonaws.com/",
+		"arn:aws-cn:sns:cn-north-1:123456789012:approvals.fifo":   "https://sns.cn-north-1.amazonaws.com.cn/",
+		"arn:aws-us-gov:sns:us-gov-west-1:123456789012:approvals": "https://sns.us-gov-west-1.amazonaws.com/",
+	} {
+		c, err := New(Config{Topic: topic, AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "s3cret"})
+		if err != nil {
+			t.Fatalf("%s: %v", topic, err)
+		}
+		if c.url != want {
+			t.Errorf("%s: %s, want %s", topic, c.url, want)
+		}
+	}
+}
