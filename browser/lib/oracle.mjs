@@ -45,7 +45,7 @@ export const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180
 export const look = () => ({
   text: document.body.innerText,
   owned: window.__owned ?? ({}).owned,
-  marks: document.querySelectorAll("mark.odd").length,
+  marks: document.querySelectorAll("mark.odd:not(.end)").length, // a harmless text may lack a line end
 });
 
 /** Opens a page, and waits for its script and for the parts that load later. */

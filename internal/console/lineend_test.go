@@ -20,7 +20,7 @@ func TestLineEndIsShown(t *testing.T) {
 	page := ana.get("/actions/" + a.ID).want(http.StatusOK)
 	removed := between(page.body, `class="line line-removed"`, "</div>")
 	added := between(page.body, `class="line line-added"`, "</div>")
-	if !strings.Contains(removed, "(without a line end)") || strings.Contains(added, "(without a line end)") {
+	if !strings.Contains(removed, "no line end</mark>") || strings.Contains(added, "no line end</mark>") {
 		t.Errorf("removed: %s\nadded: %s", removed, added)
 	}
 }

@@ -1473,7 +1473,7 @@ func diffLines(lines []card.Line) templ.Component {
 				}
 			}
 			if l.Open && (l.Kind == card.Plus || l.Kind == card.Minus) {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<span class=\"muted small\">(without a line end)</span>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 106, "<mark class=\"odd code end\" title=\"The text ends here, without a line feed\">no line end</mark>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

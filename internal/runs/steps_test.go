@@ -3,6 +3,8 @@ package runs_test
 import (
 	"archive/zip"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"strings"
 	"sync"
@@ -420,8 +422,8 @@ func testBundle(t *testing.T, w *world) {
 	run = w.until(run.ID, "bundled", func(r *gatehouse.Run) bool { return r.Evidence != "" })
 	b, err := w.runs.RunBundle(w.as("admin"), run.ID)
 	w.must(err)
-	if b.SHA256 != run.Evidence {
-		t.Errorf("bundle %s, run %s", b.SHA256, run.Evidence)
+	if sum := sha256.Sum256(b.Archive); b.SHA256 != run.Evidence || b.SHA256 != hex.EncodeToString(sum[:]) {
+		t.Errorf("bundle %s, run %s, archive %x", b.SHA256, run.Evidence, sum)
 	}
 	archive, err := zip.NewReader(bytes.NewReader(b.Archive), int64(len(b.Archive)))
 	w.must(err)
