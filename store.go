@@ -253,7 +253,7 @@ type PushReader interface {
 }
 
 // DueTenant is a tenant with due pushes. InFlight counts its pushes in picking and
-// sent, of any holder.
+// sent, except those of outside workers.
 type DueTenant struct {
 	Tenant        string
 	Due, InFlight int

@@ -27,7 +27,7 @@ import (
 
 // The limits of SNS: for a mail's subject in ASCII characters, for the message in bytes.
 const (
-	maxSubject = 100
+	maxSubject = 99
 	maxMessage = 256 << 10
 )
 
@@ -162,16 +162,13 @@ func (c *Channel) form(m *notify.Message) (string, error) {
 func subject(s string) string {
 	var b strings.Builder
 	for _, r := range s {
-		switch {
-		case b.Len() == maxSubject:
-			return b.String()
-		case r < ' ' || r > '~':
-			b.WriteByte('?')
-		default:
-			b.WriteRune(r)
+		if r < ' ' || r > '~' {
+			r = '?'
 		}
+		b.WriteRune(r)
 	}
-	return strings.TrimSpace(b.String())
+	text := strings.TrimSpace(b.String())
+	return strings.TrimSpace(text[:min(len(text), maxSubject)])
 }
 
 // failure says what to do next, by the error's code.

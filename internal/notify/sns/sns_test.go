@@ -1,6 +1,22 @@
 package sns
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
+
+// TestSubject: a subject is ASCII, not too long, and has no space at its ends.
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", maxSubject-1)
+	for text, want := range map[string]string{
+		"Price of café": "Price of caf?", "  a\nb ": "a?b", " " + long + "yz": long + "y", long + " z": long,
+	} {
+		if got := subject(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
 
 // TestDefaultURL: without a URL, messages go to SNS in the topic's region and partition.
 func TestDefaultURL(t *testing.T) {

@@ -124,6 +124,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	// After two days, beginSession may delete the row of a connection's session: the connection
 	// must end before.
 	pc.MaxConnLifetime = min(pc.MaxConnLifetime, 24*time.Hour)
+	pc.MaxConnLifetimeJitter = min(pc.MaxConnLifetimeJitter, time.Hour)
 	pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	for name, value := range settings() {
 		if pc.ConnConfig.RuntimeParams[name] == "" {
