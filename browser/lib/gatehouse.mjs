@@ -36,7 +36,7 @@ export function binary() {
  */
 async function freePort() {
   for (;;) {
-    const port = 16_000 + Math.floor(16_000 * Math.random());
+    const port = 24_000 + Math.floor(8_000 * Math.random()); // tests of NATS use those below
     const server = createServer();
     const free = await new Promise((resolve) => {
       server.once("error", () => resolve(false));

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func Start(t testing.TB) *Server {
 func Prepare(t testing.TB) *Server {
 	t.Helper()
 	for range 100 {
-		s := &Server{t: t, port: 16_000 + rand.IntN(16_000)}
+		s := &Server{t: t, port: 16_000 + rand.IntN(8_000)}
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", s.Addr())
 		if err != nil {
 			continue // in use
@@ -58,22 +59,54 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // URL returns the address for clients.
 func (s *Server) URL() string { return "nats://" + s.Addr() }
 
-// Up starts the server and waits until it takes connections.
+// Up starts the server and waits until it takes connections. A server that cannot start is started again for a
+// minute: another test may just be trying whether the port is free.
 func (s *Server) Up() {
 	s.t.Helper()
-	running, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir, NoLog: true, NoSigs: true,
-		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30,
-	})
-	if err != nil {
-		s.t.Fatal(err)
+	for deadline := time.Now().Add(time.Minute); ; {
+		running, err := server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: s.port, JetStream: true, StoreDir: s.dir, NoLog: true, NoSigs: true,
+			JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: 1 << 30,
+		})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var log faults
+		running.SetLogger(&log, false, false)
+		running.Start()
+		for log.last.Load() == nil && time.Now().Before(deadline) {
+			if running.ReadyForConnections(100 * time.Millisecond) {
+				s.running = running
+				return
+			}
+		}
+		running.Shutdown()
+		running.WaitForShutdown()
+		why := "no fault"
+		if last := log.last.Load(); last != nil {
+			why = *last
+		}
+		if !time.Now().Before(deadline) {
+			s.t.Fatalf("the NATS server does not take connections; it reports: %s", why)
+		}
+		s.t.Logf("the NATS server is started again: %s", why)
+		time.Sleep(100 * time.Millisecond)
 	}
-	running.Start()
-	if !running.ReadyForConnections(time.Minute) {
-		s.t.Fatal("the NATS server does not take connections")
-	}
-	s.running = running
 }
+
+// faults is a logger of a NATS server that keeps the last fatal fault.
+type faults struct{ last atomic.Pointer[string] }
+
+func (f *faults) Fatalf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	f.last.Store(&text)
+}
+
+func (*faults) Noticef(string, ...any) {}
+func (*faults) Warnf(string, ...any)   {}
+func (*faults) Errorf(string, ...any)  {}
+func (*faults) Debugf(string, ...any)  {}
+func (*faults) Tracef(string, ...any)  {}
 
 // Down cuts off all clients and stops the server.
 func (s *Server) Down() {
