@@ -90,6 +90,20 @@ func TestDecimalVectors(t *testing.T) {
 	}
 }
 
+// TestDecimalScales compares and adds numbers whose scales are far apart, also beyond what an int64 holds.
+func TestDecimalScales(t *testing.T) {
+	t.Parallel()
+	for n := range 40 {
+		small := gatehouse.Decimal("0." + strings.Repeat("0", n) + "1")
+		if got := gatehouse.Decimal("1").Cmp(small); got != 1 {
+			t.Errorf("1 and %s: %d", small, got)
+		}
+		if got, want := gatehouse.Decimal("1").Add(small), gatehouse.Decimal("1."+strings.Repeat("0", n)+"1"); got != want {
+			t.Errorf("1 + %s = %s", small, got)
+		}
+	}
+}
+
 func TestDecimalSigns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -187,6 +187,9 @@ func TestAmounts(t *testing.T) {
 		"no number":         {act("update", `{"price":"10"}`, `{"price":"ask us"}`), "-10"},
 		"no money":          {act("update", `{"stock":1}`, `{"stock":2}`), ""},
 		"one value for all": {bulk(act("update", ``, `{"currency":"USD","price":"7"}`)), "21 USD"},
+		"one value, one is known": {
+			bulk(act("update", `{"A":{"currency":"USD","price":"1"}}`, `{"currency":"USD","price":"7"}`)), "20 USD",
+		},
 		"one value, two are known": {
 			bulk(act("update", `{"A":{"currency":"USD","price":"1"},"B":{"currency":"USD","price":"2"}}`,
 				`{"currency":"USD","price":"7"}`)),

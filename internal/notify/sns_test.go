@@ -54,7 +54,7 @@ func newSNS(t *testing.T) *fakeSNS {
 		form, err := url.ParseQuery(string(body))
 		subject := form.Get("Subject")
 		if err != nil || form.Get("Action") != "Publish" || form.Get("TopicArn") != snsTopic || subject == "" ||
-			len(subject) > 100 || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r > '~' }) ||
+			len(subject) >= 100 || strings.ContainsFunc(subject, func(r rune) bool { return r < ' ' || r > '~' }) ||
 			len(form.Get("Message")) > 256<<10 || form.Get("MessageGroupId") == "" {
 			refuse(http.StatusBadRequest, "InvalidParameter")
 			return

@@ -150,9 +150,9 @@ func TestIdleConnectionsAreGivenBack(t *testing.T) {
 func TestConnectionsEndBeforeTheirSessions(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
-	s := openTest(t, Config{URL: dsn + "&pool_max_conn_lifetime=72h"})
-	if d := s.pool.Config().MaxConnLifetime; d > 24*time.Hour {
-		t.Errorf("kept for %s", d)
+	s := openTest(t, Config{URL: dsn + "&pool_max_conn_lifetime=72h&pool_max_conn_lifetime_jitter=72h"})
+	if c := s.pool.Config(); c.MaxConnLifetime > 24*time.Hour || c.MaxConnLifetimeJitter > time.Hour {
+		t.Errorf("kept for %s and up to %s more", c.MaxConnLifetime, c.MaxConnLifetimeJitter)
 	}
 }
 
