@@ -111,7 +111,7 @@ type Proposal struct {
 	Context JSON `json:"context,omitempty"`
 	// ExpiresIn shortens the time to decide, at most [MaxExpiry]; 0 leaves it to the policy.
 	ExpiresIn Span `json:"expires_in,omitempty"`
-	// Callback says how the proposer learns what became of the action; nil for no callback.
+	// Callback describes how the proposer is notified of the action's outcome; nil for no callback.
 	Callback *Callback `json:"callback,omitempty"`
 	// Metadata is the proposer's own object, which policies can read. "" for none.
 	Metadata JSON `json:"metadata,omitempty"`
@@ -120,7 +120,8 @@ type Proposal struct {
 }
 
 // Action is a proposal as the gate holds it: judged, decided, carried out.
-// The members of Proposal never change, but the server sets RiskLevel.
+// The members of Proposal never change. The server sets some of them when the action is proposed, such
+// as RiskLevel and IdempotencyKey.
 type Action struct {
 	ID string `json:"id"`
 	// Revision counts from 1. A revision is an action of its own; see Supersedes.
@@ -176,8 +177,8 @@ type Action struct {
 	Ceilings []CeilingClaim `json:"ceilings,omitempty"`
 	// Title is the question that an approval step of a workflow asks, "" for none.
 	Title string `json:"title,omitempty"`
-	// Repeats is the action with the same change whose push was a dead letter when
-	// this one was proposed; "" for none.
+	// Repeats is the id of the action with the same change whose push was a dead letter when
+	// the present action was proposed; "" for none.
 	Repeats string `json:"repeats,omitempty"`
 	// RebasedBy is the name of the principal that requested the rebase, "" for an action that is
 	// not a rebase.

@@ -45,8 +45,8 @@ type Approval struct {
 	// is true once the extension has begun. [Approval.See] sets both.
 	Stage    int  `json:"stage,omitempty"`
 	Extended bool `json:"extended,omitempty"`
-	// Told counts the first moments of [Approval.Moments] that are dealt with: each is in the audit log, or was left
-	// out because it came too late.
+	// Told is the number of elements of [Approval.Moments], from the first, that are dealt with: each is in the
+	// audit log, or was left out because a later reminder or the approval's end was due as well.
 	Told int `json:"-"`
 	// RejectsAt is when a held rejection takes effect; nil for none. It is derived: see
 	// [Action.HeldRejection].

@@ -32,7 +32,7 @@ const (
 	MinHeartbeat   = 10 * time.Second
 )
 
-// Callback says how the proposer learns what became of its action. A webhook and NATS get one
+// Callback describes how the proposer is notified of its action's outcome. A webhook and NATS get one
 // message when the action is decided, and one when it is finished. A Step Functions task is
 // answered once; see On.
 type Callback struct {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// CheckService checks a whole store, for callers without access to its files.
+// CheckService checks a server's store and configuration, for callers that cannot open the store
+// themselves.
 type CheckService interface {
 	// CheckStore checks every row of every tenant against the invariants of
 	// docs/proof/README.md, and the audit logs against heads that were kept

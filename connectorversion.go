@@ -14,7 +14,7 @@ const MaxConnectorSource = 128 << 10
 // lists the tenants that it serves.
 type ConnectorVersion struct {
 	Tenant string `json:"tenant"`
-	// Version counts from 1; the version before it is the one that it replaced.
+	// Version counts from 1. Each version replaces the version with the preceding number.
 	Version int `json:"version"`
 	// Source is the text; lists leave it out.
 	Source string `json:"source"`
@@ -60,8 +60,9 @@ func (p *ConnectorProposal) Validate() error {
 // ConnectorService manages the connectors in the store, for operators and administrators
 // of the tenant default.
 type ConnectorService interface {
-	// ProposeConnectors proposes to replace them, as an L4 action that another person
-	// approves. Its push stores the next version. Every replica then uses it within seconds.
+	// ProposeConnectors proposes to replace the connectors in the store, as an L4 action that
+	// another person approves. The push of the action stores the next version, which every replica
+	// then uses within seconds.
 	ProposeConnectors(ctx context.Context, p ConnectorProposal) (*Action, error)
 	// FindConnectors returns a version; 0 is the newest.
 	FindConnectors(ctx context.Context, version int) (*ConnectorVersion, error)
@@ -80,7 +81,7 @@ type ConnectorVersionReader interface {
 
 // ConnectorVersionWriter stores versions of the connectors.
 type ConnectorVersionWriter interface {
-	// InsertConnectorVersion stores a version. It returns ErrConflict unless its number is the
-	// next one, and the action has stored no other version.
+	// InsertConnectorVersion stores a version. It returns ErrConflict if the version does not have
+	// the next number, or if the action has already stored a version.
 	InsertConnectorVersion(v *ConnectorVersion) error
 }

@@ -134,7 +134,7 @@ func (a *Action) AskedAfter(number int) bool {
 		slices.ContainsFunc(a.OpenQuestions(), func(c *Comment) bool { return c.Number > number })
 }
 
-// LastQuestion returns the number of the last open question, else the given number. Pass it as seen
+// LastQuestion returns the highest of seen and the numbers of the open questions. Pass the result as seen
 // to the next [ConversationService.WaitAsked].
 func (a *Action) LastQuestion(seen int) int {
 	for _, c := range a.OpenQuestions() {
@@ -163,8 +163,8 @@ const (
 	SnoozeEnds = 4 * time.Hour
 )
 
-// Snooze hides a pending action from a person's own inbox. It is the state of a view: nobody
-// else sees it, and it is not in the log.
+// Snooze hides a pending action from a person's own inbox. Nobody else sees the snooze, and the log does
+// not record it.
 type Snooze struct {
 	ActionID string
 	// Until is when the action is shown again.
@@ -181,8 +181,9 @@ type ConversationReader interface {
 
 // ConversationWriter writes comments, assignments and snoozes.
 type ConversationWriter interface {
-	// InsertComment stores a comment and the conversation that includes it; ErrConflict
-	// when the approval is answered, or has another number of comments.
+	// InsertComment stores a comment, and the counts of the conversation with this comment. It
+	// returns ErrConflict if the approval is answered, or if c.Number is not the number of stored
+	// comments plus 1.
 	InsertComment(approvalID string, c *Comment, after Conversation) error
 	// SetAssignee stores the assignee of an unanswered approval; nil for none.
 	SetAssignee(approvalID string, to *Assignee) error

@@ -87,18 +87,18 @@ type DeadLetterFilter struct {
 }
 
 // DeadLetterGroup sums up the dead letters with the same connector, error code,
-// status and [Push.Words]. Words with a digit, such as ids and amounts, are not
-// compared.
+// status and [Push.Words]. Differences in single words that contain a digit, such as
+// ids and amounts, are ignored.
 type DeadLetterGroup struct {
 	// Key identifies the group; see [DeadLetterFilter].
 	Key       string     `json:"key"`
 	Connector string     `json:"connector"`
 	ErrorCode string     `json:"error_code"`
 	Status    PushStatus `json:"status"` // failed or unknown
-	// Words is the target's answer to the newest of them, else its error.
+	// Words is [Push.Words] of the newest dead letter of the group.
 	Words string `json:"words"`
 	Count int    `json:"count"`
-	// OldestAt and NewestAt are when the first and the last of them ended.
+	// OldestAt and NewestAt are when the group's first and last push ended.
 	OldestAt time.Time `json:"oldest_at"`
 	NewestAt time.Time `json:"newest_at"`
 }

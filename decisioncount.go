@@ -2,8 +2,8 @@ package gatehouse
 
 import "errors"
 
-// DecisionResult classifies a request for a decision. A client's bug shows as a
-// shift between replayed and conflict.
+// DecisionResult classifies a request for a decision. A rising share of replayed or
+// conflict can reveal a fault of a client, such as requests that it sends twice.
 type DecisionResult string
 
 // The results of requests for a decision.
@@ -61,8 +61,9 @@ func (r *BulkResult) Outcome() DecisionResult {
 
 // DecisionCount counts the requests for a decision at one endpoint, by result.
 type DecisionCount struct {
-	// Endpoint is decide, bulk-decide (each item counts), approve, reject, or
-	// console for every decision of a signed-in browser.
+	// Endpoint is decide, bulk-decide (each item counts; a request that fails or is
+	// repeated counts once), approve, reject, or console for every decision of a
+	// signed-in browser.
 	Endpoint string `json:"endpoint"`
 	// Won counts the requests that settled the question.
 	Won int64 `json:"won"`

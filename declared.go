@@ -8,8 +8,9 @@ import (
 
 // Declared is what a connector declared about an operation when the action was proposed.
 type Declared struct {
-	// Amounts are the fields of the change that hold money. If there are any, no other
-	// field counts; without any, fields count by their names.
+	// Amounts are the fields of the change that hold money. If the change has one of them,
+	// only declared fields count as money; otherwise, the fields whose names indicate money
+	// count.
 	Amounts []AmountField `json:"amounts,omitempty"`
 	// Undo tells whether the effect can be undone; nil if unknown.
 	Undo *Undo `json:"undo,omitempty"`
@@ -26,14 +27,15 @@ type Undo struct {
 	// Why is the reason why it cannot: "an e-mail that was sent stays sent"; "" for no
 	// particular reason.
 	Why string `json:"why,omitempty"`
-	// Except is what remains nevertheless: "people who have read it still know the text"; ""
-	// for nothing.
+	// Except names an effect that the reversal does not undo: "people who have read it still
+	// know the text"; "" for none.
 	Except string `json:"except,omitempty"`
 	// Within is how long after the change it can be undone; 0 for no limit.
 	Within Duration `json:"within,omitempty"`
 	// Unchanged is true if it can be undone only while nobody changes the target again.
 	Unchanged bool `json:"unchanged,omitempty"`
-	// NeedsBefore is true if the reversal takes the values before from the proposal.
+	// NeedsBefore is true if the reversal restores the values in the proposal's
+	// current_state.
 	NeedsBefore bool `json:"needs_before,omitempty"`
 }
 
@@ -87,8 +89,9 @@ var (
 	disputed = []string{"CLF", "ISK", "MGA", "MRU", "UGX", "UYW"}
 )
 
-// MinorDigits returns the number of decimal places of a currency's minor unit; false where systems
-// differ, and for an unknown currency.
+// MinorDigits returns the number of decimal places of a currency's minor unit, 2 for every code that
+// is in none of the lists above. It returns false where systems differ, and for a text that is not
+// three capital letters.
 func MinorDigits(currency string) (int, bool) {
 	switch {
 	case !ValidCurrency(currency) || slices.Contains(disputed, currency):

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// The largest number of a person's devices, and the largest lengths, in characters.
+// The bounds of devices.
 const (
-	MaxDevices     = 10
-	MaxEndpoint    = 2048
-	MaxDeviceLabel = 64
+	MaxDevices     = 10   // of one person
+	MaxEndpoint    = 2048 // bytes
+	MaxDeviceLabel = 64   // characters
 )
 
 // Device is a browser in which a person gets notifications by web push.

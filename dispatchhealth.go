@@ -6,7 +6,7 @@ import "time"
 type PushFact struct {
 	Connector string
 	Status    PushStatus
-	// ErrorCode, LastError and TargetSays are as in [Push]; "" for applied ones.
+	// ErrorCode, LastError and TargetSays are as in [Push]; "" for an applied push.
 	ErrorCode, LastError, TargetSays string
 	CreatedAt, NotBefore             time.Time
 	SentAt, AppliedAt, FinishedAt    *time.Time
@@ -20,7 +20,8 @@ func (f PushFact) FirstDue() time.Time {
 	return f.CreatedAt
 }
 
-// MaxPushFacts bounds the pushes that statistics read.
+// MaxPushFacts bounds each of the two groups of pushes that statistics read: the recent
+// pushes, and the older pushes that have not ended.
 const MaxPushFacts = 20_000
 
 // HealthWindow is how far back the health of the dispatch looks, and HealthPoints
@@ -60,8 +61,8 @@ type ConnectorHealth struct {
 	Concurrency int `json:"concurrency,omitempty"`
 	// OldestAt is when the oldest push that has not ended was first due; nil for none.
 	OldestAt *time.Time `json:"oldest_at,omitempty"`
-	// AppliedLastHour and FailedLastHour count by outcome; an unknown one is a
-	// failure.
+	// AppliedLastHour and FailedLastHour count the pushes that ended in the last
+	// hour; FailedLastHour includes unknown outcomes.
 	AppliedLastHour int `json:"applied_last_hour"`
 	FailedLastHour  int `json:"failed_last_hour"`
 	// LastSuccessAt is nil without a success in the window.

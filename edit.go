@@ -13,8 +13,8 @@ type Edit struct {
 	Changes []EditedField `json:"changes"`
 }
 
-// EditedField is one field of a change, by the proposer and by the reviewer. A side
-// without the field is "".
+// EditedField is one field of a change: Before is the proposer's value, After the edited
+// value; "" if the field is absent.
 type EditedField struct {
 	// Path is the RFC 6901 pointer of the field in the change.
 	Path   string `json:"path"`
@@ -95,8 +95,9 @@ func MergePatch(target, patch JSON) JSON {
 	return ObjectJSON(members...)
 }
 
-// EditorMayApprove reports whether an editor of a change may approve it: alone up to
-// the level upTo, and as one of several at any level. An upTo of 0 forbids both.
+// EditorMayApprove reports whether an editor of a change may approve the change, which has
+// the risk level level and needs required votes. With one required vote, level must be at
+// most upTo; with more, any level is permitted. If upTo is 0, no editor may approve.
 func EditorMayApprove(upTo, level RiskLevel, required int) bool {
 	return upTo > 0 && (required > 1 || level <= upTo)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Code is the machine-readable reason of an error. One table, [StatusOf],
-// maps codes to HTTP statuses for server and client alike.
+// Code is the machine-readable reason of an error. [StatusOf] maps codes to HTTP
+// statuses, for server and client alike.
 type Code string
 
 // The error codes of the contract.

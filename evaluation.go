@@ -7,7 +7,7 @@ import (
 
 // Evaluated is the result of a registered evaluator for a pending action. An evaluator is a
 // service with the role evaluator and no other role, so its credential proves that the proposer
-// did not write the result. It decides nothing.
+// did not write the result. Neither the policy nor the gate acts on the result; people see it.
 type Evaluated struct {
 	// ByID and By are the evaluator's principal id and name.
 	ByID string `json:"by_id"`

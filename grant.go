@@ -74,7 +74,7 @@ const (
 	// GrantRightLost: the grantor may no longer decide, or the agent may no longer propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
-	// at a higher level, or allows no grants.
+	// at a higher level, allows no grants, or allows only shorter grants.
 	GrantPolicy GrantEnd = "policy"
 )
 
@@ -175,8 +175,8 @@ type GrantService interface {
 	// ListGrants returns the newest 500 grants of the tenant, newest first.
 	ListGrants(ctx context.Context) ([]*Grant, error)
 	FindGrant(ctx context.Context, id string) (*Grant, error)
-	// RevokeGrant ends a grant at once, for any approver or administrator; one that has
-	// already ended stays as it is. Actions that it approved stay approved.
+	// RevokeGrant ends a grant at once, for any approver or administrator. It does not
+	// change a grant that has already ended. Actions that the grant approved stay approved.
 	RevokeGrant(ctx context.Context, id string) (*Grant, error)
 }
 

@@ -12,8 +12,8 @@ const ByHand = "hand"
 
 // The bounds of groups.
 const (
-	MaxGroupMembers     = 1000 // people in one group; only sign-ins add more
-	MaxGroupMemberships = 100  // groups of one person
+	MaxGroupMembers     = 1000 // people in one group; only sign-ins can exceed it
+	MaxGroupMemberships = 100  // memberships of one person; each source of a group counts
 )
 
 // Group is a named set of people of one tenant. A policy can ask groups, people or

@@ -12,8 +12,8 @@ type IdempotencyRequest struct {
 	// another request.
 	BodyHash Hash
 	// Encode makes the answer's body, which is stored with the effect. An answer
-	// with a secret is sealed so that only the caller's own key opens it: no secret
-	// is stored readable.
+	// with a secret is encrypted under a key that is derived from the caller's API
+	// key: no secret is stored in plain text.
 	Encode func(result any) ([]byte, error)
 }
 

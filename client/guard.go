@@ -92,8 +92,8 @@ func Guarded[A, R any](
 // resultDepth bounds the nesting of a result: the request that reports it nests it two levels deeper.
 const resultDepth = gatehouse.MaxDepth - 2
 
-// keepResult returns what the receipt of a call keeps of its result. The call has taken effect, so a
-// result that the server would refuse is left out, and is no failure.
+// keepResult returns the response metadata with a call's result. The call has taken effect, so a result
+// that the server would refuse is no failure: the metadata then has the reason instead of the result.
 func keepResult(result any) gatehouse.JSON {
 	raw, err := json.Marshal(result)
 	if err == nil && len(raw) <= maxKept && gatehouse.CheckJSONWithin(raw, resultDepth) == nil {

@@ -34,8 +34,8 @@ type Receiver struct {
 	now     func() time.Time
 }
 
-// NewReceiver makes a receiver for the channel's keys: for a whsec_ secret, that secret; for a
-// whsk_ key, its public half, as whpk_ and the base64 of its 32 bytes. A signature by one of
+// NewReceiver makes a receiver. Each key is the channel's whsec_ secret, or the public half of the
+// channel's whsk_ key, written as whpk_ and the base64 of its 32 bytes. A signature by one of
 // several keys is enough, so keys can be changed without a gap.
 func NewReceiver(keys ...string) (*Receiver, error) {
 	r := &Receiver{now: time.Now}

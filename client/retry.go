@@ -28,7 +28,7 @@ type retryPolicy struct {
 // tried again.
 const maxPause = 5 * time.Second
 
-// defaultBase is the base of a policy that names none.
+// defaultBase is the pause before the first retry if the policy's base is 0.
 const defaultBase = 100 * time.Millisecond
 
 // backoff doubles the pause with each try.

@@ -8,8 +8,8 @@ import (
 
 var _ gatehouse.TargetService = (*Client)(nil)
 
-// ReadTarget reads the target of a pending action, or what the reversal of an applied one would
-// change.
+// ReadTarget reads the target of a pending action, or the target of the reversal of an applied
+// action.
 func (c *Client) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
 	return get[gatehouse.TargetState](ctx, c, action(id, "/target"), nil)
 }

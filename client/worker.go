@@ -16,7 +16,7 @@ import (
 var (
 	// ErrCanceled: the run was canceled, or failed at another step.
 	ErrCanceled = errors.New("client: the step is canceled")
-	// ErrLeaseLost: another worker may have the step now. The handler's result is dropped.
+	// ErrLeaseLost: another worker may have the step or push now. The handler's result is dropped.
 	ErrLeaseLost = errors.New("client: the lease of the step is lost")
 	// ErrStopping: the worker's grace period is over.
 	ErrStopping = errors.New("client: the worker stops")

@@ -59,9 +59,9 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// keep sends heartbeats until done; its error means that the lease is lost. After the handler
-// has returned, a refused heartbeat may only mean that the report has arrived and ended the
-// lease: the answer to the report decides.
+// keep sends heartbeats until done; its error means that the lease is lost. After the handler has
+// returned, a refused heartbeat or an expired lease ends keep without an error: the report may have
+// arrived and ended the lease, so the answer to the report decides.
 func (w *Worker) keep(
 	work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc,
 ) error {

@@ -44,7 +44,7 @@ func (c *Client) LeasePushes(ctx context.Context, r gatehouse.PushLeaseRequest) 
 	return leases[gatehouse.LeasedPush](ctx, c, "/pushes/lease", r)
 }
 
-// HeartbeatPush extends a lease. The answer says whether to stop.
+// HeartbeatPush extends a lease. The answer has the new end of the lease.
 func (c *Client) HeartbeatPush(ctx context.Context, id string, r gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
 	return c.heartbeat(ctx, push(id, "/heartbeat"), r)
 }

@@ -54,8 +54,8 @@ type Operation struct {
 	KeyRetention time.Duration
 }
 
-// Call is one approved change on its way to the target. Its fields come from the
-// stored action, whose digest was recomputed just before.
+// Call is one approved change on its way to the target. Its fields come from the stored action. Before
+// Execute, the dispatcher compares the action's recomputed digest with the approved digest.
 type Call struct {
 	Tenant         string
 	ActionID       string

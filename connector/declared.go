@@ -2,8 +2,8 @@ package connector
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// Describer declares what people see of one call, by its entity. It overrides the
-// declarations of [Operation], and makes no call.
+// Describer declares the amounts and the undo of one call, which may depend on the call's entity. Its
+// declarations override those of [Operation]. It does not access the target.
 type Describer interface {
 	Declared(c Call) gatehouse.Declared
 }

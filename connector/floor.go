@@ -11,7 +11,7 @@ import (
 
 // Floorer returns the floor of one call, by its entity, its keys and the fields
 // that it touches. A connector's Floorer overrides the Floor of [Operation]. It
-// makes no call.
+// does not access the target.
 type Floorer interface {
 	Floor(c Call) gatehouse.RiskLevel
 }
@@ -33,8 +33,8 @@ func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
 }
 
 // UndeclaredFloor is the floor of an operation that the operator has not declared:
-// L3, L4 for a delete, L5 for a bulk operation. An operation whose name contains the
-// word delete or bulk, such as bulk_delete, is one too.
+// L3, L4 for a delete, L5 for a bulk operation. An operation also counts as a delete, or as
+// a bulk operation, if its name contains the word delete or bulk: bulk_delete has L5.
 func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 	words := strings.FieldsFunc(strings.ToLower(operation), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
 	switch {
@@ -78,13 +78,14 @@ func (f FieldLevels) Of(fields []string) (level gatehouse.RiskLevel, all bool) {
 type Levels struct {
 	// Floor is the minimum risk level of the operation, 1 to 5; 0 for none.
 	Floor gatehouse.RiskLevel
-	// Fields lower an operation without Floor, when a change touches only these
-	// fields.
+	// Fields replaces an undeclared floor of L3 if a change touches only these fields.
+	// Otherwise, it can only raise the floor.
 	Fields FieldLevels
 }
 
-// Validate checks the levels; at is their path in the configuration, and undeclared
-// the floor without them. Fields lower nothing above L3.
+// Validate checks the levels; at is their path in the configuration, and undeclared is the
+// operation's floor without any declaration. Fields without a Floor are an error above L3, because
+// they could not lower the floor.
 func (l Levels) Validate(at string, undeclared gatehouse.RiskLevel) error {
 	switch {
 	case l.Floor != 0 && !l.Floor.Valid():

@@ -23,8 +23,9 @@ type Previewer interface {
 	Preview(ctx context.Context, c Call) (gatehouse.Preview, error)
 }
 
-// PreviewOf describes a call that failed in a preview: a failure that the call itself
-// would end with, or the error of a target that did not answer.
+// PreviewOf returns the result of a preview that failed. An error of kind Terminal becomes the
+// Failure of the preview, because the call itself would fail in the same way; any other error is
+// returned as an error.
 func PreviewOf(e *Error) (gatehouse.Preview, error) {
 	if e.Kind != Terminal {
 		return gatehouse.Preview{}, e
@@ -34,9 +35,9 @@ func PreviewOf(e *Error) (gatehouse.Preview, error) {
 	}, nil
 }
 
-// PreviewChanges compares an object before and after a change with the change itself,
-// field by field. In the change, null means that a field is absent. same decides
-// whether a proposed value and the value after the change mean the same.
+// PreviewChanges compares an object before and after a change with the proposed change,
+// field by field. A proposed null stands for an absent field. same reports whether a
+// proposed value and the value after the change are equivalent.
 func PreviewChanges(ref string, before, after, proposed gatehouse.JSON,
 	same func(proposed, after gatehouse.JSON) bool) []gatehouse.PreviewChange {
 	d := differ{ref: ref, same: same}

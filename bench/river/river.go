@@ -16,7 +16,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// poolSize is that of the gate's store.
+// poolSize is the maximum number of connections: the default of the gate's store.
 const poolSize = 16
 
 // job carries a number, as a job for a push would carry the id of its payload.
@@ -27,13 +27,13 @@ type job struct {
 // Kind names the job to River.
 func (job) Kind() string { return "noop" }
 
-// noop counts the jobs.
+// noop is the worker of the jobs. It counts them in worked.
 type noop struct {
 	river.WorkerDefaults[job]
 	worked *atomic.Int64
 }
 
-// Work does nothing.
+// Work only counts the job.
 func (w *noop) Work(context.Context, *river.Job[job]) error {
 	w.worked.Add(1)
 	return nil
@@ -72,7 +72,7 @@ func quiet() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 }
 
-// Is names the baseline.
+// Is describes the queue for the report.
 func (q *queue) Is() string {
 	return fmt.Sprintf("River, a job that does nothing, %d workers", q.workers)
 }
@@ -138,7 +138,7 @@ func (q *queue) Carry(ctx context.Context, n int) (took time.Duration, err error
 	return took, err
 }
 
-// client is one that works jobs as fast as it may.
+// client makes a client that fetches jobs with the shortest cooldown that River permits.
 func (q *queue) client(w *noop) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, w)

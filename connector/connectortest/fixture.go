@@ -43,8 +43,8 @@ type Fixture struct {
 	// Server is the target, if HTTP reaches it. The suite replaces its handler by one that breaks
 	// answers.
 	Server *httptest.Server
-	// Changes tells the requests that change something from others. The default is [Changes]. It may
-	// read the request's body.
+	// Changes reports whether a request changes something. The default is [Changes]. It may read the
+	// request's body.
 	Changes func(r *http.Request) bool
 	// Field is for Dropped: the suite removes this member from the JSON or the form of each request
 	// that changes something. Value is for Changed: in such a request, the suite replaces the text

@@ -297,7 +297,7 @@ func previews(t *testing.T, f *Fixture) {
 	if dump == nil {
 		dump = func(t *testing.T) string { return string(f.Read(t)) }
 	}
-	// which completes the words "a preview …" in failures.
+	// The parameter which completes the words "a preview …" in failures.
 	preview := func(ctx context.Context, c connector.Call, which string) (gatehouse.Preview, *connector.Error) {
 		t.Helper()
 		before := dump(t)

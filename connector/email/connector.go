@@ -23,8 +23,8 @@ const (
 	entityRecipient = "recipient"
 )
 
-// mails is the JSON Schema of a mail. A header has no control characters; a text may have
-// line breaks and tabs, but no other control characters.
+// mails is the JSON Schema of a mail. subject has no control characters; text may have line
+// breaks and tabs, but no other control characters.
 const mails = `{"type": "object", "required": ["subject", "text"], "additionalProperties": false, "properties": {
 	"subject": {"type": "string", "maxLength": 200, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
 	"text": {"type": "string", "minLength": 1, "maxLength": 100000,

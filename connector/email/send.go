@@ -26,7 +26,8 @@ func (c *Connector) messageID(call connector.Call) string {
 	return "gatehouse." + call.TargetKey()[:40] + "@" + c.domain
 }
 
-// message composes the mail. The agent's text appears only in the subject and the body.
+// message composes the mail. Texts of the proposal appear only in the recipients, the subject, the body
+// and the reply headers.
 func (c *Connector) message(call connector.Call) (*mail.Msg, error) {
 	m := mail.NewMsg()
 	m.Subject(textOf(call.ProposedChange, "subject"))
@@ -60,7 +61,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// client connects to the server; the connection ends with ctx.
+// client makes a client for the server. Its connection closes when ctx ends.
 func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 	timeout := c.timeout
 	if deadline, ok := ctx.Deadline(); ok {

@@ -66,8 +66,8 @@ func appSigner(key string) (jose.Signer, error) {
 	)
 }
 
-// assertion is the app's JWT. It is dated a minute back, because clocks differ, and valid for less
-// than the 10 minutes that GitHub permits.
+// assertion returns the Authorization header with the app's JWT. The JWT is dated a minute back,
+// because clocks differ, and is valid for less than the 10 minutes that GitHub permits.
 func assertion(signer jose.Signer, clientID string) (string, *connector.Error) {
 	now := time.Now()
 	signed, err := signer.Sign([]byte(gatehouse.MustJSON(map[string]any{

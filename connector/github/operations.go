@@ -107,7 +107,8 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	return c.Operations.Schema(operation)
 }
 
-// place splits a reference; both parts are "" if it does not suit its operation.
+// place splits the reference of a call's target; both parts are "" if the reference does not have the
+// syntax for the call's operation.
 func place(call connector.Call) (repository, what string) {
 	form := references[entities[call.Operation]]
 	if form == nil {

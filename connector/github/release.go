@@ -13,8 +13,8 @@ import (
 // maxTags limits the tag objects between a tag and its commit.
 const maxTags = 10
 
-// release publishes a release of a tag, of which there can be only one. An existing tag must point
-// to the approved commit; otherwise GitHub creates the tag.
+// release publishes a release of a tag. A tag can have only one release. If the tag exists, it must
+// point to the approved commit; if not, GitHub creates it.
 func (c *Connector) release(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	_, tag := place(call)
 	commit, there, failed := c.tagged(ctx, call)

@@ -40,8 +40,8 @@ func readPath(call connector.Call) string {
 	return ""
 }
 
-// get reads; there is false for a 404, which GitHub also sends for a repository without read
-// permission.
+// get reads a path; there is false for 404 and 410. GitHub also sends 404 for a repository without
+// read permission.
 func (c *Connector) get(
 	ctx context.Context, path string, query url.Values,
 ) (doc gatehouse.JSON, there bool, failed *connector.Error) {
@@ -61,7 +61,8 @@ func (c *Connector) get(
 	return a.JSON(), true, nil
 }
 
-// read reads the members of the call's entity that the call may name.
+// read reads the call's entity: the members that a pre-image can have, and the members that the
+// connector itself compares.
 func (c *Connector) read(
 	ctx context.Context, call connector.Call,
 ) (state gatehouse.JSON, there bool, failed *connector.Error) {
@@ -105,7 +106,8 @@ func (c *Connector) read(
 	return gatehouse.ObjectJSON(members...), true, nil
 }
 
-// names are the sorted values of one member of all elements.
+// names returns a sorted list of texts: of each element, the named member, or the element itself if it
+// is a text.
 func names(list gatehouse.JSON, member string) gatehouse.JSON {
 	elements, _ := list.Elements()
 	var all []string

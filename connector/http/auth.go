@@ -120,7 +120,7 @@ func (b *builder) trust(c *Connector) {
 }
 
 // send authorizes a request and sends it once. After an answer 401, again reports whether another
-// access token may be accepted. Without an access token the request is not sent.
+// access token may be accepted. If the access token cannot be fetched, the request is not sent.
 func (c *Connector) send(ctx context.Context, r *rest.Request) (a *rest.Answer, again bool, failed *connector.Error) {
 	var token string
 	switch {

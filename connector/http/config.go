@@ -336,7 +336,7 @@ type ReadBack struct {
 	Pages *Pages `yaml:"pages" json:",omitempty"`
 }
 
-// Pages describes a list that the target returns in pages, all of them at its own address.
+// Pages describes a list that the target returns in pages. All pages must have the target's origin.
 type Pages struct {
 	// Items points to the list in the answer; the whole answer by default.
 	Items Pointer `yaml:"items"`

@@ -130,7 +130,7 @@ func (op *operation) byDefault(a *rest.Answer) *connector.Error {
 	case op.class == connector.ClassC:
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly,
 		s == http.StatusServiceUnavailable && e.RetryAfter > 0:
-		e.Kind = connector.Transient // it can be repeated
+		e.Kind = connector.Transient // a call of class A or B can be repeated
 	}
 	return e
 }

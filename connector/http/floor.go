@@ -15,8 +15,8 @@ import (
 
 // Floor implements [connector.Floorer]. A declared operation has its declared floor, which a
 // declared field can raise. Otherwise, an action on one entity whose fields are all declared has the
-// highest level of those fields. A delete, or an action with entity_refs, is lowered by a
-// declaration of the operation only.
+// highest level of those fields. The level of a delete, or of an action with entity_refs, is lowered
+// only by the operation's declared floor.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, ok := c.operations[call.Operation]
 	if !ok {
@@ -39,8 +39,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 
 func (op *operation) deletes() bool { return op.method == http.MethodDelete }
 
-// covers reports whether a field is declared for this operation. An entity's declarations count
-// only for operations that send the changed fields unmodified.
+// covers reports whether a field is declared for this operation. An entity's declarations count only
+// for an operation for which patches returns true.
 func (op *operation) covers(field string, entity connector.FieldLevels) bool {
 	if _, ok := op.cfg.Fields[field]; ok {
 		return true
@@ -49,14 +49,15 @@ func (op *operation) covers(field string, entity connector.FieldLevels) bool {
 	return ok && op.patches()
 }
 
-// patches reports whether the request changes exactly the fields that the proposed change names,
-// and sends nothing else of the proposal except their location.
+// patches reports whether the request is a PATCH that has the proposed change as its body, and sends
+// no part of the pre-image.
 func (op *operation) patches() bool {
 	return op.method == http.MethodPatch && op.body == nil && !op.noBody && !op.sendsState()
 }
 
 // sendsState reports whether path, headers or body contain a part of the pre-image. The agent
-// writes the pre-image, and no declaration of fields covers it.
+// writes the pre-image, and no declaration of fields covers it. The header of [Conditional] is not
+// examined.
 func (op *operation) sendsState() bool {
 	return op.uses(
 		func(value string) bool { return value == "current_state" || strings.HasPrefix(value, "current_state.") })

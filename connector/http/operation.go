@@ -142,7 +142,8 @@ func (b *builder) body(at string, op *operation) {
 	}
 }
 
-// class compiles the settings that make the operation's class true.
+// class compiles the settings that the operation's class requires: the idempotency header and the
+// condition.
 func (b *builder) class(at string, op *operation) {
 	op.idempotency = op.cfg.IdempotencyHeader
 	switch op.class {

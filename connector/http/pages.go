@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// mostPages limits how many pages a configuration may ask for, fewPages is the default.
+// mostPages limits the value of Max in a configuration, fewPages is its default.
 const (
 	mostPages = 50
 	fewPages  = 10
@@ -53,7 +53,7 @@ func (b *builder) pages(at string, r *readBack) {
 	r.pages = &p
 }
 
-// elements are what one answer lists; without pages, the answer itself.
+// elements returns the elements of the list in one answer; without pages, the answer itself.
 func (r *readBack) elements(doc document) []document {
 	if r.pages == nil {
 		return []document{doc}

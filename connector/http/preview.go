@@ -100,8 +100,8 @@ func (p *Preview) describes() bool {
 	return p.After != "" || p.Before != nil || p.Rows != nil || p.Failure != nil
 }
 
-// previewed reads the answer to a dry run. Fields that the change does not name count only if the
-// answer also has the object before the change.
+// previewed reads the answer to a dry run. Fields that the change does not name are reported only if
+// the configuration has Before.
 func (op *operation) previewed(call connector.Call, a *rest.Answer, doc document) gatehouse.Preview {
 	cfg := op.cfg.Preview
 	if cfg.Failure != nil {

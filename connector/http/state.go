@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// ReadsState reports whether the operation's check can read everything that the call says about its
-// target.
+// ReadsState reports whether the operation has a check and, if the call names a version, whether the
+// check reads the version.
 func (c *Connector) ReadsState(call connector.Call) bool {
 	op, ok := c.operations[call.Operation]
 	return ok && op.check != nil && (call.Target.Version == "" || op.check.version != nil)

@@ -138,7 +138,8 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 	return j, nil
 }
 
-// text returns a value as text: the content of a string, the JSON of anything else.
+// text returns a value as text: the content of a string, or the JSON of a number or boolean. Other
+// values are an error.
 func (v values) text(name string) (string, error) {
 	j, err := v.get(name)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // Config defines a connector of type jira.
 type Config struct {
-	// Type is jira.
+	// Type is "jira" or empty.
 	Type string `yaml:"type"`
 	// Tenants lists the tenants that may use the connector; by default, only the tenant named
 	// default.

@@ -281,9 +281,9 @@ func (c *Connector) created(
 	return res, true, nil
 }
 
-// undoing deletes the created object, unless somebody has changed it since. A change of the spec increases
-// the object's generation; a write of its status or of other metadata does not. If the object has no
-// generation, its version is compared instead.
+// undoing is the reversal of a creation: a deletion that fails if somebody has changed the object since. A
+// change of the spec increases the object's generation; a write of its status or of other metadata does
+// not. If the object has no generation, its version is compared instead.
 func undoing(call connector.Call, made object) *gatehouse.Reversal {
 	r := &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}",

@@ -141,8 +141,9 @@ func member(j gatehouse.JSON, name string) gatehouse.JSON {
 	return v
 }
 
-// old is the change that restores a tree. For each value that the change names, it has the previous
-// one, or null if there was none; for its lists, it also has the removed elements.
+// old is the change that restores a tree after change. For each value that change names, it has the
+// previous value, or null if there was none. For a list of named elements, it has the previous elements
+// that change names or has removed.
 func old(change, was, now gatehouse.JSON) gatehouse.JSON {
 	if isEmpty(was) {
 		return "null"

@@ -61,7 +61,7 @@ func eachRecord(at string, object gatehouse.JSON, refs []string, v *gatehouse.Vi
 }
 
 // readRecords reads the records of a bulk update in their order, nil for one that does not exist.
-// There are fewer than refs if the time ran out.
+// The result is shorter than refs if the time or maxRequests is used up.
 func (c *Connector) readRecords(ctx context.Context, e *entity, refs []string) ([]*record, *connector.Error) {
 	var out []*record
 	_, failure := c.pages(ctx, len(refs), func(offset int, within string) *rest.Request {
@@ -79,7 +79,7 @@ func (c *Connector) readRecords(ctx context.Context, e *entity, refs []string) (
 	return out, ofRead(failure)
 }
 
-// ofRead is the failure of a request that only reads: it can be repeated.
+// ofRead makes the failure of a read transient, because a read can be repeated. not_sent stays.
 func ofRead(failure *connector.Error) *connector.Error {
 	if failure != nil && failure.Kind != connector.NotSent {
 		failure.Kind = connector.Transient

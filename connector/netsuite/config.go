@@ -26,8 +26,8 @@ type Config struct {
 	RESTlet *RESTlet `yaml:"restlet" form:"first"`
 	// Timeout limits a call with its reads before and after; 1m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Entities are the entity types that actions can name. Those of the canonical field map start with
-	// its definition.
+	// Entities are the entity types that actions can name. An entity type of the canonical field map
+	// inherits the map's definition.
 	Entities map[string]Entity `yaml:"entities" form:"first"`
 	// Operations configures create, update and bulk_update, by name.
 	Operations map[string]Operation `yaml:"operations"`
@@ -70,7 +70,7 @@ type RESTlet struct {
 	Script string `yaml:"script"`
 	// Deploy is the deployment's id or number.
 	Deploy string `yaml:"deploy"`
-	// Protocol is that of the RESTlet: plain (the default), or gatehouse for this project's.
+	// Protocol is plain (the default), or gatehouse for the RESTlet of Gatehouse.
 	Protocol string `yaml:"protocol"`
 	// Reads selects how a record is read, to compare it before and after a plain RESTlet's change:
 	// rest for the record service; not at all by default.
@@ -79,8 +79,8 @@ type RESTlet struct {
 
 // Operation configures create, update or bulk_update.
 type Operation struct {
-	// Via is rest or restlet; by default restlet if there is one, except that a create uses rest
-	// instead of a plain RESTlet, which does not make it idempotent.
+	// Via is rest or restlet. The default is restlet if a RESTlet is configured, else rest. The default for
+	// a create is rest also if the RESTlet is plain, because a plain RESTlet's create is not idempotent.
 	Via string `yaml:"via"`
 	// Floor is the minimum level; 4 by default for create, 5 for bulk_update.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
@@ -92,9 +92,10 @@ type Entity struct {
 	Record string `yaml:"record" form:"first"`
 	// RESTRecord is the record type in the record service, such as salesOrder.
 	RESTRecord string `yaml:"rest_record" form:"first"`
-	// Line makes the entity one line of a sublist, named RECORD/LINE, by a RESTlet.
+	// Line makes the entity a line of a sublist, with the entity_ref RECORD/LINE. Only a RESTlet can change
+	// such an entity.
 	Line *Line `yaml:"line"`
-	// Balanced are two fields of lines with equal sums, such as debit and credit.
+	// Balanced are two fields of lines, such as debit and credit, whose sums must be equal in a create.
 	Balanced []string `yaml:"balanced"`
 	// Fields are the fields that actions can name, beside those of the canonical field map.
 	Fields map[string]Field `yaml:"fields" form:"first"`

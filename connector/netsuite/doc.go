@@ -8,24 +8,24 @@
 //	create  record service   A  PUT …/eid:KEY: one record per external id, which is the key
 //	create  our RESTlet      A  the same external id, searched for before and after
 //	create  other RESTlet    C
-//	update  our RESTlet      B  compares the pre-image and saves; the key's record identifies a second call
+//	update  our RESTlet      B  compares the pre-image and saves; a record of the key identifies a second call
 //	update  record service   C  NetSuite documents no condition: compared before, read back after
 //	update  other RESTlet    C
 //	bulk    our RESTlet      B  one update for each line, with a record of the key for each
 //
 // "Our RESTlet" is the file restlet/gatehouse_restlet.js, which is deployed to the
-// account. It inserts the key's record, saves the change and stores the result in three
-// transactions. A key with a record and no result is in doubt: the connector then reads
-// the target, and the RESTlet does not repeat the change.
+// account. For an update, it makes three transactions: it inserts a record of the idempotency
+// key, saves the change, and stores the result in the key's record. A key whose record has no
+// result is in doubt: the RESTlet does not repeat the change, and the connector reads the target.
 //
 // # Bulk updates
 //
-// The RESTlet makes lines while NetSuite's limits let it, and answers with their outcomes. The
-// connector then sends the action again, under the same key, with an offset. Lines do not depend on
-// each other: one that is refused does not stop the rest. An attempt that leaves some lines applied
-// and others not is ambiguous, so the action is never failed with an effect. From the second attempt
-// on, an attempt that applies no line is terminal if no line can be applied later: then only a
-// person can help.
+// A line is one update, of a record or of a line of a sublist. The RESTlet saves line after line
+// until the call comes close to NetSuite's limits, and answers with the outcomes of these lines. The
+// connector then sends the action again, under the same key, with the offset of the next line. A
+// refused line does not stop the others. An attempt after which only some lines are applied is
+// ambiguous, so an action with an effect never ends as failed. If a later attempt applies no further
+// line, and no refused line can be applied later, that attempt is terminal, and a person must decide.
 //
 // # Values
 //

@@ -38,8 +38,8 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// update changes a record for which NetSuite has no conditional write: it compares first, and then
-// reads the result.
+// update makes an update of class C, for which NetSuite has no conditional write. If the record can be
+// read, update compares it with the pre-image before the write, and with the change after the write.
 func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
 	id, _ := e.split(call.Target.EntityRef)
 	unlock := c.records.Lock(ctx, e.Record+"/"+id)
@@ -196,7 +196,8 @@ func (e *entity) reversal(call connector.Call, before *record) *gatehouse.Revers
 	}
 }
 
-// undoCreate makes the new record inactive, if records of its type can be.
+// undoCreate describes the reversal of a create: an update that makes the new record inactive. It is nil
+// if the entity has no boolean field inactive.
 func (e *entity) undoCreate(call connector.Call, id string) *gatehouse.Reversal {
 	const inactive = "inactive"
 	f, ok := e.fields[inactive]

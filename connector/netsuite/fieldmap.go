@@ -62,7 +62,7 @@ func resolve(configured map[string]Entity) (map[string]Entity, error) {
 			fields = make(map[string]Field, len(e.Fields))
 		}
 		maps.Copy(fields, e.Fields)
-		// A field without NetSuite's id keeps the map's definition, except for its level.
+		// A configured field without NetSuite's id keeps the map's definition, except for its level.
 		for field, f := range e.Fields {
 			if b, ok := base.Fields[field]; ok && f.Field == "" {
 				if !reflect.DeepEqual(f, Field{Level: f.Level}) {

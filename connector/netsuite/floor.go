@@ -33,10 +33,10 @@ func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
 	return gatehouse.L3
 }
 
-// Floor implements [connector.Floorer]. An update whose fields are all declared has the highest of
-// their levels, unless the operation is declared. Any other call has the operation's floor, which a
-// declared field can raise. A call with an unknown entity, or with several outside of a bulk update,
-// has L5.
+// Floor implements [connector.Floorer]. If each field of an update has a declared level, and the update
+// operation has no declared floor, the update has the highest of these levels. Any other call has the
+// operation's floor; a higher level of one of its fields raises the floor. A call with an unknown entity
+// type, or with entity_refs and another operation than bulk_update, has L5.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
 	switch {

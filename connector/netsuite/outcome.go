@@ -10,14 +10,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// meaning is what one of NetSuite's error codes proves.
+// meaning is the classification of an error code of NetSuite.
 type meaning struct {
 	kind connector.Kind
 	code string
 }
 
-// meanings are the codes of errors with which NetSuite saves nothing. If a script throws such an error,
-// the script may have saved something before it.
+// meanings classifies the errors after which the failed operation has saved nothing. A script that throws
+// such an error may have saved something in an earlier operation.
 var meanings = map[string]meaning{
 	// The account's request limit is reached (RESTlets, record service).
 	"SSS_REQUEST_LIMIT_EXCEEDED": {connector.Transient, "rate_limited"},
@@ -68,7 +68,7 @@ func (x *exchange) thrown() *connector.Error {
 	return e
 }
 
-// refusal classifies an unsuccessful answer. ofScript says that a script answered: it may have
+// refusal classifies an unsuccessful answer. ofScript is true for the answer of a script, which may have
 // saved something before its error.
 func (x *exchange) refusal(ofScript bool) *connector.Error {
 	e := x.refused(ofScript)

@@ -47,7 +47,7 @@ type record struct {
 	fields   map[string]gatehouse.JSON
 }
 
-// state returns members of the record.
+// state returns the named fields as an object.
 func (r *record) state(names []string) gatehouse.JSON {
 	members := make([]gatehouse.Member, len(names))
 	for i, name := range names {
@@ -94,7 +94,7 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 	return e.recordOf(x.doc, object, w), nil
 }
 
-// recordOf extracts a record from an answer, or from a part of it.
+// recordOf builds a record: id and modification time are members of doc, the fields are members of object.
 func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 	out := &record{fields: make(map[string]gatehouse.JSON, len(e.fields))}
 	out.id = rest.Text(doc, "ns_internal_id")
@@ -127,7 +127,7 @@ func (e *entity) readParameters(ref string) url.Values {
 	return q
 }
 
-// readFields are the parameters of a read, without the record.
+// readFields are the parameters of a read, without the id of the record or the line.
 func (e *entity) readFields() url.Values {
 	q := url.Values{"protocol": {protocol}, "do": {"read"}, "record_type": {e.Record}}
 	var names []string
@@ -290,8 +290,9 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
-// Conditional implements [connector.Conditional]: Gatehouse's RESTlet compares what the call names,
-// and saves only the record that it compared.
+// Conditional implements [connector.Conditional]. It is true for an update by Gatehouse's RESTlet if the
+// call, or each line of a bulk update, names a version or a pre-image. The RESTlet compares them with
+// the record, and saves only if nobody has saved the record since.
 func (c *Connector) Conditional(call connector.Call) bool {
 	if call.Operation == opCreate || c.cfg.class(call.Operation) != connector.ClassB {
 		return false

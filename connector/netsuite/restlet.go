@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// callRESTlet sends a change to the RESTlet. before is the record that was read before, if any;
-// after is the record in the answer, nil for none.
+// callRESTlet sends a change to the RESTlet. before is the record as it was read before the change, nil
+// if it was not read; after is the record in the answer, nil for none.
 func (c *Connector) callRESTlet(
 	ctx context.Context, e *entity, call connector.Call, before *record,
 ) (res connector.Result, after *record, failure *connector.Error) {
@@ -40,7 +40,7 @@ func (c *Connector) callRESTlet(
 	return res, after, failure
 }
 
-// judge reads what a RESTlet reports beside the status 200; nil if it has saved.
+// judge classifies the body of an answer with a status 2xx; nil if the RESTlet has saved the change.
 func (c *Connector) judge(x *exchange) *connector.Error {
 	e := &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read",
 		Says: x.answer.Text(x.doc)}
@@ -65,14 +65,15 @@ func (c *Connector) judge(x *exchange) *connector.Error {
 	return nil
 }
 
-// refusals are what Gatehouse's RESTlet proves with the outcome refused.
+// refusals classifies the codes that Gatehouse's RESTlet sends with the outcome refused.
 var refusals = map[string]meaning{
 	"target_changed":       {connector.Terminal, string(gatehouse.CodeTargetChanged)},
 	"idempotency_conflict": {connector.Terminal, "idempotency_conflict"},
 	"governance":           {connector.Transient, "usage_limit"},
 }
 
-// ofOurs reads the outcome that Gatehouse's RESTlet reports.
+// ofOurs classifies the outcome in an answer of Gatehouse's RESTlet: nil for an applied change, else e,
+// completed with the outcome's code and detail.
 func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 	if rest.Text(doc, "protocol") != protocol {
 		e.Code, e.Detail = "restlet_protocol", "the RESTlet does not speak the protocol that the configuration names"
@@ -132,8 +133,8 @@ func (c *Connector) settle(
 	return after
 }
 
-// readBackKey asks Gatehouse's RESTlet for the outcome of a key. If it is in doubt, the record
-// itself decides: whether it has the approved values.
+// readBackKey asks Gatehouse's RESTlet for the outcome of a key. If the outcome of an update is in doubt,
+// readBackKey reads the record: the finding is Present if the record has the approved values.
 func (c *Connector) readBackKey(
 	ctx context.Context, e *entity, call connector.Call,
 ) (connector.Finding, connector.Result, error) {

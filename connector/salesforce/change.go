@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// send makes the only writing call.
+// send makes a call that writes. An answer whose status is not in want is a failure.
 func (c *Connector) send(
 	ctx context.Context, method, path string, header http.Header, body gatehouse.JSON, want ...int,
 ) (connector.Result, *rest.Answer, *connector.Error) {
@@ -152,7 +152,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// undoing deletes the created record, unless somebody has changed it since.
+// undoing describes the reversal of a create: a delete, which is refused if the created record has
+// changed since.
 func undoing(call connector.Call, made record) *gatehouse.Reversal {
 	back := &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}",

@@ -28,7 +28,7 @@ type Config struct {
 	APIVersion string `yaml:"api_version"`
 	// Auth is the authentication.
 	Auth Auth `yaml:"auth" form:"first"`
-	// Objects are those whose records actions can change, by API name.
+	// Objects are the objects whose records actions can change, by API name.
 	Objects map[string]Object `yaml:"objects" form:"first"`
 	// Timeout limits a call with its reads before and after; 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
@@ -50,7 +50,7 @@ type Auth struct {
 
 // Object holds an operator's declarations for an object.
 type Object struct {
-	// KeyField is a custom text field, external id and unique, which creation requires.
+	// KeyField is a custom text field, an external id and unique. The operation create requires it.
 	KeyField string `yaml:"key_field"`
 	// Fields maps fields to levels, for update.
 	Fields connector.FieldLevels `yaml:"fields"`

@@ -73,7 +73,7 @@ func (c *Connector) takers(operation string) []string {
 func (c *Connector) levels(object, operation string) connector.Levels {
 	l := connector.Levels{Floor: c.objects[object].Operations[operation].Floor}
 	if operation != opDelete {
-		l.Fields = c.objects[object].Fields // they lower an update only: a creation is above L3
+		l.Fields = c.objects[object].Fields // they lower the floor of an update only; they can raise that of a create
 	}
 	return l
 }

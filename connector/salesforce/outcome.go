@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// held is how long no call is made after the org's limit was reached. Salesforce does not say how
-// long: the limit counts calls within 24 hours, or concurrent long calls.
+// held is the minimum pause of all calls after the org's limit was reached. Salesforce does not document
+// how long to wait: the limit counts calls within 24 hours, or concurrent long calls.
 const held = time.Minute
 
 var codeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,79}$`)

@@ -41,8 +41,9 @@ func (c *Connector) names(call connector.Call) []string {
 	return slices.Compact(out)
 }
 
-// read reads a record at the path below sobjects. gone is true if it does not exist or this user
-// may not see it; deleted is true if Salesforce says that it was deleted.
+// read reads the fields of a record. parts is the record's path below sobjects. gone is true if the
+// record does not exist or this user may not see it; deleted is true if Salesforce says that the
+// record was deleted.
 func (c *Connector) read(
 	ctx context.Context, fields []string, parts ...string,
 ) (r record, gone, deleted bool, failed *connector.Error) {
@@ -63,7 +64,7 @@ func (c *Connector) read(
 			Says:   a.Text(a.JSON()),
 		}
 	}
-	// Salesforce accepts a field's name in any case, but people and ceilings compare names exactly.
+	// Salesforce accepts a field's name in any case, but levels and policies match names exactly.
 	for _, name := range fields {
 		if _, ok := r.fields.Get(name); !ok {
 			return r, false, false, &connector.Error{

@@ -12,8 +12,8 @@ import (
 // A label (called tag in the user interface) is a record of the table label. An entry of the table
 // label_entry assigns it to a record.
 
-// label carries out add_label and remove_label. If the record already has, or lacks, the label as
-// wanted, nothing changes and there is nothing to undo.
+// label carries out add_label and remove_label. If the record already has the label to add, or lacks
+// the label to remove, label sends no change, and the result has no reversal.
 func (c *Connector) label(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	on, failed := c.before(ctx, call)
 	if failed != nil {

@@ -237,8 +237,7 @@ func (r record) fields(names []string) gatehouse.JSON {
 	})
 }
 
-// before reads the record before it is changed, and refuses a mismatch. It sends nothing that
-// changes anything.
+// before reads the record before its change, and refuses a mismatch with the proposal.
 func (c *Connector) before(ctx context.Context, call connector.Call) (record, *connector.Error) {
 	r, gone, failed := c.read(ctx, call)
 	switch {

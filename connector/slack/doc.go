@@ -7,6 +7,6 @@
 // read and the call, another client with the app's token may still write.
 //
 // Slack stores a modified text: it escapes &, < and >, marks links, and replaces emoji by their
-// names. Texts are compared without these (see plainText); of a pre-image, the names of emoji count
-// too (see unchanged).
+// names. The connector compares texts without these differences (see plainText). A comparison with a
+// pre-image includes the names of emoji (see unchanged).
 package slack

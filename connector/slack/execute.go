@@ -63,8 +63,8 @@ func (c *Connector) approved(
 	return res, nil
 }
 
-// reversal deletes a posted message. It is a weak reversal: people who have read the message, or
-// received it by mail, keep the text.
+// reversal describes the deletion of a posted message. People who have read the message, or received it
+// by mail, keep the text.
 func reversal(ref string, m message) *gatehouse.Reversal {
 	return &gatehouse.Reversal{
 		Operation: opDelete, Target: gatehouse.Target{EntityType: entityMessage, EntityRef: ref},
@@ -121,7 +121,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	return res, nil
 }
 
-// call makes the only writing call and reads the answer.
+// call makes a call that writes, and reads the answer.
 func (c *Connector) call(
 	ctx context.Context, method string, body gatehouse.JSON,
 ) (res connector.Result, doc gatehouse.JSON, failed *connector.Error) {

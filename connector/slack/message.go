@@ -46,8 +46,8 @@ func (m message) of(call connector.Call) bool {
 	return kind == eventType && id == call.ActionID
 }
 
-// find reads a message; there is false if Slack's answer does not contain it, or says that there is no
-// such thread.
+// find reads a message. The result there is false if Slack's answer does not contain the message, or is
+// thread_not_found.
 func (c *Connector) find(ctx context.Context, channel, ts string) (m message, there bool, failed *connector.Error) {
 	// Unlike conversations.history, this method also finds replies in a thread.
 	found, _, failed := c.list(ctx, "/conversations.replies", url.Values{

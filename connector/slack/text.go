@@ -15,9 +15,10 @@ var (
 	entities  = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// plainText reduces a text to what is the same before and after Slack stores it. A link becomes its
-// address, or the address without the scheme if that is its label; another label is kept beside the
-// address. Entities are decoded, and emoji are removed.
+// plainText normalizes a text, so that a text and Slack's stored form of the text become equal. A link
+// without a label, or with its address as the label, becomes the address. A link whose label is the
+// address without the scheme becomes this label. A link with another label becomes the address and the
+// label. Entities are decoded, and emoji are removed.
 func plainText(s string) string {
 	s = linkForm.ReplaceAllStringFunc(s, func(link string) string {
 		m := linkForm.FindStringSubmatch(link)

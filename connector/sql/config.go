@@ -21,13 +21,13 @@ type Config struct {
 	Tenants []string `yaml:"tenants"`
 	// DSN is the database: sqlite:PATH, postgres://…, mysql://… or sqlserver://….
 	DSN string `yaml:"dsn" form:"first"`
-	// PasswordSecret is the secret with the password, which replaces one in the DSN.
+	// PasswordSecret is the secret with the password, which replaces a password in the DSN.
 	PasswordSecret string `yaml:"password_secret" form:"first"`
 	// Entities maps a target's entity_type to its table.
 	Entities map[string]Entity `yaml:"entities" form:"first"`
 	// IdempotencyTable is the table for applied changes; gatehouse_applied by default.
 	IdempotencyTable string `yaml:"idempotency_table"`
-	// KeyRetention is how long the records are kept; forever by default.
+	// KeyRetention is how long the rows of the idempotency table are kept; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
 	// Operations declares single operations.
 	Operations map[string]Operation `yaml:"operations"`
@@ -38,7 +38,7 @@ type Operation struct {
 	// Floor is the minimum level; 4 by default for delete, 5 for update_where (at least 3) and
 	// bulk operations. An upsert has that of its insert or update, and at least 3.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
-	// L4Above is for update_where: more rows than this have at least level 4; 0 by default.
+	// L4Above is for update_where: a change with a larger max_rows has at least level 4; 0 by default.
 	L4Above int `yaml:"l4_above"`
 }
 
@@ -53,14 +53,15 @@ type Entity struct {
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
 	Version string `yaml:"version" form:"first"`
-	// Columns are all that proposals can name and receipts show, besides Key and Version; all by
-	// default.
+	// Columns are the columns that proposals can name and receipts show, in addition to Key and
+	// Version; all columns by default.
 	Columns []string `yaml:"columns" form:"first"`
 	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
 	// Operations overrides the connector's declarations for this entity.
 	Operations map[string]Operation `yaml:"operations"`
-	// Fields maps columns to levels, for updates of one row.
+	// Fields maps columns to levels. They can lower the floor of an update of one row, but of
+	// no other operation.
 	Fields connector.FieldLevels `yaml:"fields" form:"first"`
 	// Amounts are the columns that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
@@ -82,7 +83,7 @@ const (
 // keyFromDatabase is the value of Entity.KeyFrom.
 const keyFromDatabase = "database"
 
-// maxBulkReversal limits the rows of a bulk reversal: a larger change has none.
+// maxBulkReversal limits the rows of a bulk reversal: a change of more rows has no reversal.
 const maxBulkReversal = 1000
 
 var identifierForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}$`)

@@ -13,8 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// Connector carries out operations on the tables of one database. It also checks, reads back and
-// validates, and its floor depends on the call.
+// Connector carries out operations on the tables of one database.
 type Connector struct {
 	cfg         Config
 	fingerprint string
@@ -140,7 +139,8 @@ func (c *Connector) Probe(ctx context.Context) error {
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
-// splitOperation removes the prefix "bulk_"; false for an unknown name.
+// splitOperation removes the prefix "bulk_" from the name of an operation. many is true for a bulk
+// operation and for update_where; ok is false for an unknown name.
 func splitOperation(name string) (op string, many, ok bool) {
 	if name == opUpsert || name == opUpdateWhere {
 		return name, name == opUpdateWhere, true

@@ -29,16 +29,17 @@ type dialect interface {
 	decode(c column, raw any) (cell, error)
 	// bind converts a proposal's value to a parameter, never through a float.
 	bind(c column, v gatehouse.JSON) any
-	// lock is what makes a SELECT lock its rows until the end of the transaction: a hint after the
-	// table's name, and the end of the statement.
+	// lock returns the parts of a SELECT that lock its rows until the end of the transaction: hint
+	// follows the table's name, end is the end of the statement.
 	lock() (hint, end string)
-	// first is what limits a SELECT to n rows: after SELECT, and at the end before the lock.
+	// first returns the parts of a SELECT that limit it to n rows: top follows the word SELECT, end
+	// comes before the end of lock.
 	first(n int) (top, end string)
 	// now is the SQL expression for the current time.
 	now() string
 
-	// unlessExists is the end of an INSERT that inserts no record if the record exists. If it is
-	// empty, the INSERT fails instead, and the transaction continues.
+	// unlessExists is the end of an INSERT that inserts no record if the record exists. If unlessExists
+	// is empty, the INSERT of an existing record fails, and leaves the transaction open.
 	unlessExists() string
 	// recordKey is the parameter of a record's tenant or idempotency key.
 	recordKey(s string) any
@@ -59,13 +60,14 @@ type dialect interface {
 
 	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
 	rollsBackTriggers() bool
-	// previewSession are the statements that limit the session of a preview, which is closed
-	// afterwards; nil if there are no previews.
+	// previewSession are the statements that prepare the session of a preview; nil if the engine has no
+	// previews. Preview closes the session at its end.
 	previewSession() []string
-	// runDeferred is the statement that does what triggers and constraints leave to COMMIT; "" for none.
+	// runDeferred is the statement that runs the triggers, and checks the constraints, that are deferred
+	// to COMMIT; "" for none.
 	runDeferred() string
-	// spendsNumber reports whether an insert that sets these columns takes a number from a
-	// sequence. A rollback does not return the number.
+	// spendsNumber reports whether an insert takes a number from a sequence. A rollback does not return
+	// the number. given reports whether the insert sets a column.
 	spendsNumber(ctx context.Context, q querier, table string, given func(column string) bool) (bool, error)
 
 	// classify interprets a statement's error. The kind assumes that the transaction is rolled back.
@@ -145,9 +147,10 @@ func shortened(message string) string {
 type verdict struct {
 	kind connector.Kind
 	code string
-	// detail is the database's message in a form for operators, says the message's own words only.
+	// says is the database's message; detail is for operators: the message and the engine's error code, if
+	// any.
 	detail, says string
-	// unique marks a violated unique key, missing a relation that no longer exists.
+	// unique marks a violated unique key; missing marks a table or a column that may no longer exist.
 	unique, missing bool
 	// answered reports whether the server itself returned the error.
 	answered bool

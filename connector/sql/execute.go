@@ -175,8 +175,8 @@ func (c *Connector) anyExists(ctx context.Context, p *plan) bool {
 	return err == nil && len(rows) > 0
 }
 
-// apply performs the work of the transaction. replayed is true if the record shows that it was
-// already done.
+// apply performs the work of the transaction. replayed is true if the idempotency record shows that an
+// earlier call has made the change.
 func (c *Connector) apply(
 	ctx context.Context, conn *sql.Conn, call connector.Call, p *plan,
 ) (res connector.Result, replayed bool, err error) {

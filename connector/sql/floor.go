@@ -11,9 +11,10 @@ import (
 )
 
 // Floor implements [connector.Floorer]. An operation on several keys is a bulk operation, whatever
-// its name. A declared operation has its declared floor. Otherwise, an update of one row whose
-// columns are all declared has the highest of their levels. Only a declared operation lowers the
-// floor of an insert, a delete or a bulk operation.
+// its name. An operation with a declared floor has at least this floor. Without a declared floor, an
+// update of one row has the highest level of its columns if each of them has a declared level. Only a
+// declared floor lowers the floor of an insert, a delete or a bulk operation. A declared level of a
+// column can raise the floor of any operation that names the column.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	op, many, ok := splitOperation(call.Operation)
 	if !ok {
@@ -37,8 +38,8 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	return max(c.cfg.floor(entity, op), fields)
 }
 
-// touched lists the columns that a change may name. In a bulk operation, these are the members of
-// the change or of its members; both are listed.
+// touched lists the columns that a change may name. The columns of a bulk change are the members of the
+// change, or the members of its members, by key; touched lists both.
 func touched(call connector.Call, many bool) []string {
 	names := connector.Fields(call.ProposedChange)
 	if !many {
@@ -71,8 +72,8 @@ func (c *Config) floor(entity, op string) gatehouse.RiskLevel {
 	return connector.UndeclaredFloor(op, false, false)
 }
 
-// whereFloor is the floor of an update_where: at least that of an update of these columns, and at least L4
-// if it may change more rows than declared.
+// whereFloor is the floor of an update_where: at least the floor of an update of these columns, and at least
+// L4 if max_rows exceeds the configured l4_above.
 func (c *Config) whereFloor(entity string, change gatehouse.JSON) gatehouse.RiskLevel {
 	o, ok := c.Entities[entity].Operations[opUpdateWhere]
 	if !ok {

@@ -68,8 +68,9 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (mysqlDialect) quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// columns refuses a table of another engine than InnoDB: a change there would stand while its
-// record is rolled back. What tables a view reads is not known.
+// columns refuses a table of another storage engine than InnoDB: a rollback would undo the idempotency
+// record, but not the change. It also refuses a view, because the catalogue does not show which tables
+// the view reads.
 func (mysqlDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
 	where, args := mysqlTable(table)
 	rows, err := q.QueryContext(ctx, `
@@ -169,8 +170,8 @@ func queryOne(ctx context.Context, q querier, query string, args []any, into ...
 	return errors.Join(rows.Scan(into...), rows.Close())
 }
 
-// mysqlKind makes texts of the types that have a text form of their own, such as dates, ENUM and
-// UUID: what is read must be what was written.
+// mysqlKind returns the kind of a data type. A type with its own text form, such as a date, ENUM or UUID,
+// is of kind text, so that a value is read in the form in which it was written.
 func mysqlKind(dataType string) kind {
 	switch dataType {
 	case "tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit":
@@ -185,13 +186,13 @@ func mysqlKind(dataType string) kind {
 		"inet4", "inet6":
 		return kindText
 	}
-	return kindBinary // and what has no text form, such as geometries
+	return kindBinary // also types without a text form, such as geometries
 }
 
 func (mysqlDialect) param(int) string { return "?" }
 
-// read leaves the types to the binary protocol, which does not round. BIT alone would come as
-// bytes.
+// read selects a column unchanged, because the binary protocol does not round. It adds 0 to a BIT column,
+// because the protocol would return bytes.
 func (d mysqlDialect) read(c column) string {
 	if strings.HasPrefix(c.decl, "bit(") {
 		return d.quote(c.name) + " + 0"
@@ -289,7 +290,7 @@ func (mysqlDialect) insertReturning(ctx context.Context, conn *sql.Conn, s *stat
 		return nil, err
 	}
 	id, err := res.LastInsertId()
-	return uint64(id), err // as the protocol has it
+	return uint64(id), err // the protocol's number is unsigned
 }
 
 func (mysqlDialect) begin(ctx context.Context, conn *sql.Conn) error {
@@ -313,9 +314,10 @@ func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bo
 
 func (mysqlDialect) rollback(ctx context.Context, conn *sql.Conn) bool { return rollback(ctx, conn) }
 
-// ensureRecord makes the table before anything else of the transaction, since CREATE TABLE
-// commits, and begins again. A table that is there must refuse a second record of a key, and
-// must tell keys apart as bytes: a collation takes some texts for equal.
+// ensureRecord creates the idempotency table unless it exists, and then begins a new transaction, because
+// CREATE TABLE commits the present one. An existing table must have the primary key (tenant,
+// idempotency_key), and these columns must be binary, because a collation treats some different texts as
+// equal.
 func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
 	for range 2 {
 		columns, err := d.columns(ctx, conn, table)
@@ -329,7 +331,7 @@ func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table st
 			if err := d.checkRecord(ctx, conn, table, columns); err != nil {
 				return err
 			}
-			return d.begin(ctx, conn) // a new snapshot: the present one is older than the record
+			return d.begin(ctx, conn) // with a new snapshot: the present one can be older than a record
 		}
 		if _, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(d, table)+` (
   tenant          VARBINARY(255) NOT NULL,
@@ -347,7 +349,8 @@ func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table st
 	return errors.New("sqlconn: the idempotency table disappeared")
 }
 
-// codeRecordTable is the code of an idempotency table that cannot keep the promise.
+// codeRecordTable is the error code for an idempotency table whose storage engine, key columns or primary
+// key are unsuitable.
 const codeRecordTable = "invalid_idempotency_table"
 
 func (d mysqlDialect) checkRecord(ctx context.Context, conn *sql.Conn, table string, columns []column) error {

@@ -2,13 +2,13 @@ package sqlconn
 
 import "github.com/gatehouse-dev/gatehouse/connector"
 
-// errorClass is what an error of the server means once the transaction is rolled back.
+// errorClass is the classification of a server's error, for a transaction that is rolled back.
 type errorClass struct {
 	kind connector.Kind
 	code string
 }
 
-// mysqlErrors are the errors of MariaDB and MySQL that mean more than "sql_error", by number.
+// mysqlErrors classifies the errors of MariaDB and MySQL, by number. All other errors are "sql_error".
 // https://mariadb.com/docs/server/reference/error-codes/mariadb-error-code-reference
 var mysqlErrors = classesOf(map[errorClass][]uint16{
 	// Deadlock; a record that another transaction changed (innodb_snapshot_isolation).

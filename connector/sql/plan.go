@@ -18,7 +18,7 @@ import (
 type plan struct {
 	op         string // insert, update or delete
 	bulk       bool
-	upsert     bool // the call is an upsert, which op makes an insert or an update
+	upsert     bool // the call is an upsert; op is then insert or update
 	makesKey   bool // the database makes the key of the inserted row
 	where      *selection
 	entityType string
@@ -27,7 +27,7 @@ type plan struct {
 	version    string   // "" when none is to be compared
 	// pre holds each key's pre-image; empty when the proposal has none.
 	pre map[string][]gatehouse.Member
-	// common is one change for all keys, change is one for each key.
+	// common is one change for all keys; change is not nil if each key has its own change.
 	common []gatehouse.Member
 	change map[string][]gatehouse.Member
 	// spelled holds approved values as the database writes them; see spell.
@@ -123,8 +123,8 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 	return p, nil
 }
 
-// upserted returns what an upsert is: an update where the proposer saw a row, which its version or
-// pre-image describes, and an insert where the proposer saw none.
+// upserted returns the operation that an upsert carries out: an update if the call names a version or a
+// pre-image, so that the proposer has seen the row; else an insert.
 func upserted(call connector.Call) string {
 	if call.Target.Version == "" && (isNull(call.CurrentState) || call.CurrentState == "{}") {
 		return opInsert
@@ -239,8 +239,8 @@ func (p *plan) takeChange(v *gatehouse.Violations, call connector.Call) {
 	}
 }
 
-// namesAllKeys distinguishes a bulk change by key from one change for all keys: it has an object
-// for each key, and nothing else.
+// namesAllKeys reports whether a bulk change has an object for each key, and nothing else. Otherwise, it
+// is one change for all keys.
 func (p *plan) namesAllKeys(fields []gatehouse.Member) bool {
 	if len(fields) != len(p.refs) {
 		return false

@@ -81,7 +81,7 @@ func allLocal(cfg *pgx.ConnConfig) bool {
 	return isLocal(cfg.Host)
 }
 
-// isLocal reports whether a host is this one; a path is that of a socket.
+// isLocal reports whether a host is this one. An absolute path is a Unix socket on this host.
 func isLocal(host string) bool { return filepath.IsAbs(host) || isLoopback(host) }
 
 // dsnParts are parts of postgres://user:password@host:port,host:port/database.
@@ -106,8 +106,8 @@ func postgresParts(dsn string) (p dsnParts, query url.Values, err error) {
 	return p, query, err
 }
 
-// closed adds the parameters that a DSN does not have and that the driver would take from elsewhere. mode is the default
-// of sslmode.
+// closed adds the parameters that a DSN lacks, so that the driver takes none of them from the environment. mode is the
+// default of sslmode.
 func closed(dsn string, parts dsnParts, query url.Values, mode string) string {
 	rest := url.Values{"passfile": {""}}
 	set := func(name, value string, given bool) {
@@ -134,8 +134,8 @@ func closed(dsn string, parts dsnParts, query url.Values, mode string) string {
 	return dsn + separator + rest.Encode()
 }
 
-// postgresAddress is where the statements of a connection run, and as whom: all hosts, and the settings of the session,
-// such as search_path.
+// postgresAddress is the address in the fingerprint: the user, all hosts, the database, and the settings of the
+// session, such as search_path.
 func postgresAddress(cfg *pgx.ConnConfig) string {
 	places := []string{fmt.Sprintf("%s:%d", cfg.Host, cfg.Port)}
 	for _, f := range cfg.Fallbacks { // with sslmode=prefer, a host is here twice

@@ -17,9 +17,9 @@ const previewTime = 2 * time.Second
 
 var _ connector.Previewer = (*Connector)(nil)
 
-// Previews is true for the entities of SQLite and PostgreSQL, unless the configuration says
-// otherwise. In MariaDB and MySQL a trigger may write to a table that no rollback undoes, so there
-// the operator has to say that none does. SQL Server has no previews: a trigger may commit.
+// Previews is true by default for the entities of SQLite and PostgreSQL. In MariaDB and MySQL, a trigger
+// may write to a table whose storage engine has no rollback, so the operator must enable the previews of
+// an entity. SQL Server has no previews, because a trigger may commit.
 func (c *Connector) Previews(call connector.Call) bool {
 	_, _, ok := splitOperation(call.Operation)
 	e, known := c.cfg.Entities[call.Target.EntityType]
@@ -123,7 +123,8 @@ func (c *Connector) try(ctx context.Context, conn *sql.Conn, p *plan) (out gateh
 	return out, nil
 }
 
-// previewed lists the columns of a row that change, without the version. A deletion lists none.
+// previewed lists the columns of a row that change, without the key, and without a version that the
+// change does not name. For a deleted row, the list is empty.
 func (p *plan) previewed(ref string, before, after row) []gatehouse.PreviewChange {
 	if after == nil {
 		return nil
@@ -175,7 +176,7 @@ func (p *plan) irreversible(before, after map[string]row) string {
 	return "an old value cannot be restored exactly, or is too large"
 }
 
-// names reports whether a proposal gives a column a value.
+// names reports whether a proposal gives a column a value in each row.
 func (p *plan) names(column string) bool {
 	if column == p.table.entity.Key {
 		return !p.makesKey

@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// stored is the answer in the form of the idempotency record.
+// stored is the form in which an idempotency record holds a [connector.Result].
 type stored struct {
 	ExternalID string              `json:"external_id,omitempty"`
 	Request    gatehouse.JSON      `json:"request,omitempty"`
@@ -103,8 +103,8 @@ func (c *Connector) recorded(
 }
 
 // ReadBack looks up the idempotency record. Without a record, the finding is Inconclusive and never
-// Absent, because a stopped caller may still commit. Repeating the call is harmless and resolves
-// it.
+// Absent, because a stopped caller may still commit. A repeated call is harmless: it returns the stored
+// answer, or makes the change.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	res, found, err := c.recorded(ctx, c.reader, call)
 	var refused *refusal

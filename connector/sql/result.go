@@ -280,8 +280,8 @@ func (p *plan) undo(ref string, before, after row) (now, back gatehouse.JSON, ok
 	return "", p.image(before, written), true
 }
 
-// guarding returns the columns of a pre-image. In a bulk change they include the version, because
-// its target names no version.
+// guarding returns the columns of the reversal's pre-image. They include the version for a bulk change,
+// because the target of a bulk change names no version.
 func (p *plan) guarding(columns, withVersion []int) []int {
 	if p.bulk {
 		return withVersion

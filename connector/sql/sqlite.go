@@ -120,8 +120,8 @@ func (sqliteDialect) quote(name string) string { return quoteStandard(name) }
 
 func (sqliteDialect) param(i int) string { return "?" + strconv.Itoa(i) }
 
-// read hides the declared type, by which the driver would make times and
-// booleans of texts and numbers. A unary plus changes nothing else.
+// read adds a unary plus, which hides the column's declared type: by that type, the driver would convert
+// texts and numbers to times and booleans. The plus does not change the value.
 func (d sqliteDialect) read(c column) string { return "+" + d.quote(c.name) }
 
 func (sqliteDialect) decode(c column, raw any) (cell, error) {

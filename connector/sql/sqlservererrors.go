@@ -2,7 +2,7 @@ package sqlconn
 
 import "github.com/gatehouse-dev/gatehouse/connector"
 
-// sqlserverErrors are the errors of SQL Server that mean more than "sql_error", by number.
+// sqlserverErrors classifies the errors of SQL Server, by number. All other errors are "sql_error".
 // https://learn.microsoft.com/en-us/sql/relational-databases/errors-events/database-engine-events-and-errors
 var sqlserverErrors = classesOf(map[errorClass][]int32{
 	// Deadlock; conflicts of snapshots and of memory-optimized tables.

@@ -39,7 +39,7 @@ func sqlserverKind(dataType string) kind {
 func sqlserverType(dataType string, length, precision, scale int) string {
 	switch dataType {
 	case "nchar", "nvarchar":
-		length /= 2 // of -1, which is max, 0 is left
+		length /= 2 // two bytes for each character; -1, which means max, becomes 0
 		fallthrough
 	case "char", "varchar", "binary", "varbinary":
 		if length <= 0 {

@@ -33,7 +33,7 @@ type selection struct {
 	seen    int // the number of rows in current_state; 0 for none
 }
 
-// condition compares a column with a value, or with one of some values. op is one of the keys of
+// condition compares a column with a value or, for the operator in, with a list of values. op is a key of
 // operators.
 type condition struct {
 	column, op string

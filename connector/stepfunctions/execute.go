@@ -39,9 +39,9 @@ func texts(pairs ...string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Execute implements [connector.Connector]. It makes one call that changes something. If AWS
-// refuses that call because of an earlier one, it finds out whether the earlier one was the
-// action's.
+// Execute implements [connector.Connector]. It makes one call that changes something. If AWS refuses the
+// call because of an earlier call, Execute checks whether an earlier attempt of this action made that
+// earlier call.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
 	if v := c.look(call); len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v.Err())
@@ -106,8 +106,8 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	return res, &connector.Error{Code: "ambiguous", Detail: "the execution is there, and cannot be read yet"}
 }
 
-// started reads the execution that a call starts: nil if there is none yet. If it has another
-// input, the error is of kind Terminal.
+// started reads the execution that a call starts; nil if AWS does not show the execution. If the
+// execution has another input, the error is of kind Terminal.
 func (c *Connector) started(ctx context.Context, call connector.Call) (*connector.Result, *connector.Error) {
 	arn := c.executionARN(call)
 	x, failure := c.ask(ctx, "DescribeExecution", texts("executionArn", arn))

@@ -69,8 +69,8 @@ func (d *dist) sbom(b binary) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// component is a Go module. A sum in go.sum is the SHA-256 of the module's files
-// (golang.org/x/mod/sumdb/dirhash).
+// component is a Go module. A sum in go.sum is the SHA-256 of a list of the names and hashes of the
+// module's files (golang.org/x/mod/sumdb/dirhash).
 func component(path, version, sum string) cdx.Component {
 	purl := "pkg:golang/" + path + "@" + url.PathEscape(version)
 	c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl,

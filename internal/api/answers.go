@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxUnread bounds the bytes of unread answers of one principal: a client
-	// that requests but does not read would fill the memory.
+	// maxUnread bounds the bytes of unread answers of one principal. Without it,
+	// a client that sends requests but reads no answers would fill the memory.
 	maxUnread = 32 << 20
 	// smallAnswer is the size below which an answer is not counted, in bytes:
 	// it fits into the kernel's buffers.
@@ -97,7 +97,7 @@ type bounded struct {
 func (w *bounded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (w *bounded) Write(b []byte) (int, error) {
-	// A writer without deadlines needs none.
+	// The error is ignored: a writer that does not support deadlines, as in tests, needs none.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(
 		time.Now().Add(answerTime + time.Duration(len(b)/slowRead)*time.Second))
 	defer w.answers.send(w.principal, len(b))()

@@ -28,7 +28,7 @@ const maxPointer = 1024
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxKept bounds the size of a buffer that is kept, in bytes. A page of the
-// inbox fits, so that it does not allocate a new one each time.
+// inbox fits, so such answers do not allocate a new buffer each time.
 const maxKept = 256 << 10
 
 // release returns a buffer to the pool unless it has grown too large.

@@ -1,6 +1,6 @@
 // Package api serves the public contract over HTTP and JSON.
 //
-// One table of routes ([Server.Routes]) drives the mux, the checks and the
+// One table of routes (Server.table) drives the mux, the checks and the
 // OpenAPI document, so that they cannot disagree. Every request to a route of
 // the table passes the same pipeline, in this order:
 //
@@ -8,10 +8,10 @@
 //  2. existence of the object that the path names, in the caller's tenant (404)
 //  3. a role (403), the person's edit token (403)
 //  4. limit of bulk decisions (429), query, headers and body (400, 413, 422)
-//  5. the state, by the use case
+//  5. the checks of the object's state, by the use case
 //
 // The look-up of step 2 is made only after a check of step 3 or 4 has failed,
-// to answer 404 instead. For a request that passes them, the use case itself
+// to answer 404 instead. If all checks of steps 3 and 4 pass, the use case itself
 // looks the object up, once, inside its own transaction.
 //
 // # Idempotency

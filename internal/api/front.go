@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Front wraps a mux with the API ([Server.Mount]). It replaces the mux's own
-// answers for API paths: a redirect to the path without // and .., and a
-// plain-text page for an invalid path. Those answers have neither a request id
-// nor the form of our errors, and a client that follows a redirect with another
-// method does something unintended.
+// Front wraps a mux that has the API ([Server.Mount]). It replaces two answers of the
+// mux by problem documents: the redirect from an API path with // or .. to the path
+// without them, and the plain-text page for an invalid path. The mux's answers have
+// no request id, and a client that follows the redirect may change the method, such
+// as POST to GET.
 func (s *Server) Front(mux http.Handler) http.Handler {
 	withKey, open, nowhere := s.authenticated(s.unclean), s.plain(s.unclean), s.plain(s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

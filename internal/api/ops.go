@@ -46,8 +46,8 @@ func (s *Server) mountOps(mux *http.ServeMux) {
 	s.mountDocs(mux)
 }
 
-// prometheus serves the metrics. A collector that fails, such as one that reads the store
-// while that is slow, leaves its own metrics out, and its error is logged.
+// prometheus serves the metrics. If a collector fails, such as a collector whose read of the
+// store times out, only its metrics are missing, and its error is logged.
 func (s *Server) prometheus() http.Handler {
 	return promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError,

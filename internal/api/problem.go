@@ -171,7 +171,8 @@ func (s *Server) logProblem(r *http.Request, requestID string, status int, err e
 }
 
 // requestID returns the id under which a request is logged, and sets it on the
-// response: the client's own if it is valid, else a new one.
+// response: the id that the response already has, else the valid id of the client's
+// X-Request-Id, else a new id.
 func requestID(w http.ResponseWriter, r *http.Request) string {
 	h := w.Header()
 	if set := h["X-Request-Id"]; len(set) == 1 {

@@ -20,10 +20,10 @@ type RateStore interface {
 }
 
 const (
-	// burstSlices is the number of parts of a burst: a process reports to the store each time it
-	// has spent one. leak is the part of the rate that it never reports, so a principal below that
-	// rate costs no statement. Up to two slices that a process has spent are unknown to the other
-	// processes: one that is not reported yet, and one that is being reported.
+	// burstSlices is the number of slices of a burst: a process reports to the store each time it
+	// has spent a slice. leak is the fraction of the rate that a process never reports, so requests
+	// below that rate cost no statement. Up to two slices that a process has spent are unknown to
+	// the other processes: a slice that is not reported yet, and a slice that is being reported.
 	burstSlices = 20
 	leak        = 0.1
 	// spendTimeout bounds the wait for the store. After a failure of the store,
@@ -94,7 +94,7 @@ func (b *buckets) take(name string) error {
 	return b.count(b.of(name, now), now)
 }
 
-// spend is take for a principal's bucket, which all processes share.
+// spend is take for a principal's bucket, which all processes share if there is a store.
 func (b *buckets) spend(ctx context.Context, p *gatehouse.Principal) error {
 	if b == nil || b.store == nil {
 		return b.take(p.ID)

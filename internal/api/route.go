@@ -25,7 +25,7 @@ type route struct {
 	// policies, secrets or connectors, and so requires the edit token.
 	changesRights bool
 	// cached is true if the use case accepts a caller from the credential cache, and
-	// verifies the caller.
+	// compares the caller with the store in its own transaction.
 	cached bool
 	// object is the kind of object that {id} names.
 	object string
@@ -85,8 +85,8 @@ type call struct {
 	lastEvent string
 	answer    encoded
 	w         http.ResponseWriter
-	// answers counts waiting requests; over, when not nil, ends the wait of
-	// this one.
+	// answers counts waiting requests; over, when not nil, removes this request
+	// from the count.
 	answers *answers
 	over    func()
 }

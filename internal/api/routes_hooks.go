@@ -102,7 +102,8 @@ func (s *Server) receive(w http.ResponseWriter, r *http.Request) (int, error) {
 	return status, s.write(w, status, &call{}, received{RunID: run.ID})
 }
 
-// noHook returns the same error whichever part does not exist.
+// noHook returns the error for an invalid name of a tenant or workflow, and for an unknown source. It
+// does not say which of them is wrong.
 func noHook() error { return gatehouse.E(gatehouse.CodeNotFound, "no such webhook") }
 
 // HookRate bounds deliveries to PerSecond, with bursts of Burst. PerSecond 0

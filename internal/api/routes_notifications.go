@@ -10,11 +10,12 @@ import (
 
 const tagNotifications = "Notifications"
 
-// notificationID and channelName identify the object of a request.
+// notificationID is the body of retryNotification.
 type notificationID struct {
 	ID string `json:"id"`
 }
 
+// channelName is the body of testChannel.
 type channelName struct {
 	Channel string `json:"channel"`
 }

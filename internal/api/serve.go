@@ -295,8 +295,8 @@ func (s *Server) stepUp(ctx context.Context, r *http.Request, p *gatehouse.Princ
 	return s.cfg.Auth.CheckEditToken(ctx, p, token)
 }
 
-// channel returns the channel to record for a decision, from the server's own
-// knowledge. A channel in the client's request is recorded as the client's claim.
+// channel returns the channel to record for a decision: the route's own if it has one;
+// ViaClient if the request names a channel, which the server cannot verify; else ViaAPI.
 func channel(r *http.Request, rt *route) gatehouse.Channel {
 	switch {
 	case rt.via != "":

@@ -15,8 +15,8 @@ const (
 	// checkPage is how many entries are read in one snapshot. A long log must not
 	// hold one snapshot open, which would keep the store from cleaning up.
 	checkPage = 1000
-	// The page size of CheckBeside, the factor of its rest over its reading time,
-	// and its shortest rest.
+	// CheckBeside reads and checks besidePage entries at a time. Then it rests for restShare
+	// times the duration of that, but at least for restLeast.
 	besidePage, restShare = 250, 30
 	restLeast             = 10 * time.Millisecond
 	// maxBacklog bounds the unnumbered leaves that are counted.
@@ -197,7 +197,7 @@ func (c *checker) page(from int64, entries []*gatehouse.Entry, stored []gatehous
 		}
 		from = max(from, e.Index+1)
 	}
-	// A forged number at the end of the integer range has no successor.
+	// Without progress there is no next page: a forged index of math.MaxInt64 has no successor.
 	return from, len(entries) == c.size && from > begin
 }
 

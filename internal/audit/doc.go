@@ -1,4 +1,5 @@
-// Package audit numbers, chains, proves and verifies the audit log.
+// Package audit numbers the entries of the audit log, keeps their Merkle tree, makes proofs and signed
+// checkpoints, and verifies the log.
 //
 // # The log
 //

@@ -11,8 +11,8 @@ import (
 // VerifyEntries verifies a whole log offline: entries from 0 on, in order, against
 // a head, such as a checkpoint's. It trusts no statement of an entry about itself:
 // it recomputes leaf hashes from the bodies, and the root from the leaf hashes.
-// held are earlier heads of the log, kept out of reach of the log's operator: the
-// entries must pass through each of them.
+// held are earlier heads of the log, kept out of reach of the log's operator: for each
+// of them, the first Size entries must give its Root.
 //
 // It reads all entries, to count them, and keeps a logarithmic number of hashes.
 // The error is the iterator's; faults of the log are in the report.
@@ -33,11 +33,11 @@ func VerifyEntries(
 // verifier processes the entries of one log in order.
 type verifier struct {
 	head   gatehouse.LogHead
-	held   []gatehouse.LogHead // the heads still to come, the smallest first
+	held   []gatehouse.LogHead // the heads that are not compared yet, the smallest first
 	tree   Tree
 	report Report
 	buf    []byte
-	// stored collects the hashes that each entry completes, until cleared.
+	// stored holds the hashes that the last added entry completed.
 	stored []gatehouse.Hash
 }
 

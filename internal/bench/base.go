@@ -14,12 +14,12 @@ type base interface {
 	// engine is the engine's name; about adds details for the head of the table.
 	engine() string
 	about() string
-	// how says how the bare sides commit.
+	// how describes, for the table, how the bare queue of pushes commits.
 	how() string
-	// singleBesideRows reports whether the target for one client's decision compares it with an endpoint that writes
-	// all rows of a decision in one statement, and not with the bare claim.
+	// singleBesideRows selects the baseline of the target for one client's decision: true for the endpoint that
+	// writes all rows of a decision, false for the bare claim.
 	singleBesideRows() bool
-	// startTarget is the target for a start, in milliseconds.
+	// startTarget is the target for the time from start to ready with a filled store, in milliseconds.
 	startTarget() float64
 	close() error
 }
@@ -46,10 +46,10 @@ type databases interface {
 	remove() error
 }
 
-// The writes of the bare sides are durable when their methods return. All methods except pending
-// and approved may be called concurrently.
+// The writes of the bare sides are durable when their methods return. The write functions of ways, and
+// the methods claim, lease, intent and complete may be called concurrently.
 
-// What the bare sides do, for the table; how they commit follows.
+// The descriptions of the bare sides in the table; a description of their commits is appended to each.
 const (
 	claimIs    = "bare HTTP endpoint and one claim, "
 	sameRowsIs = "bare HTTP endpoint and all rows of a decision, "
@@ -74,7 +74,8 @@ type decider interface {
 type claimer interface {
 	decider
 	claim(id string) error
-	// single makes one caller's claim without concurrency.
+	// single claims as claim does, but commits alone, outside group commit; no other method may run
+	// at the same time.
 	single(id string) error
 	// approved stores n actions that are already claimed.
 	approved(n int) ([]string, error)

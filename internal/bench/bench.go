@@ -34,7 +34,7 @@ type Options struct {
 	Rounds int
 	// Clients are the numbers of concurrent clients that decide.
 	Clients []int
-	// Only names the figures to measure; empty for the usual ones.
+	// Only names the figures to measure; empty for the figures that Table(false) lists.
 	Only []string
 	// Dir is the parent of a new folder for the stores, which is removed at the end; "" for the
 	// system's temporary folder.
@@ -47,8 +47,8 @@ type Options struct {
 	Workers int
 	// Queue, when set, replaces the baseline of dispatch and of steps. Its Setup says where the gate's store is.
 	Queue func(context.Context, Setup) (Queue, error)
-	// Profiles, when set, is the folder for CPU profiles of the rounds, except those of the barest
-	// sides.
+	// Profiles, when set, is the folder for CPU profiles of the rounds of gates; bare sides are not
+	// profiled.
 	Profiles string
 	// Executable and Name start the measured program as a child process.
 	Executable, Name string
@@ -71,7 +71,7 @@ type Setup struct {
 	Targets []dispatch.Target
 	// Hold is how long an approved action waits before dispatch.
 	Hold time.Duration
-	// Hints may wrap the hints of the use cases.
+	// Hints, when set, wraps the hints of the use cases.
 	Hints func(usecase.Hints) usecase.Hints
 	// Models answers the model calls of steps; nil for none.
 	Models runs.Models
@@ -142,8 +142,8 @@ type figure struct {
 	more bool
 }
 
-// figures lists the figures in the order of measurement. If Options.Only is empty, those without more are
-// measured: the figures with targets for what users wait for.
+// figures lists the figures in the order of measurement. If Options.Only is empty, the figures with more are left
+// out.
 var figures = []figure{
 	{"propose", "proposals over HTTP", (*runner).propose, false},
 	{"decide", "decisions over HTTP", (*runner).decide, false},
@@ -241,7 +241,7 @@ func (r *runner) profiled(name string, round int, fn func() (*outcome, error)) (
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }() // a truncated profile reports that itself
+	defer func() { _ = f.Close() }() // go tool pprof reports a truncated profile
 	if err := pprof.StartCPUProfile(f); err != nil {
 		return nil, err
 	}

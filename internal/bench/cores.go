@@ -31,7 +31,7 @@ func repeat(ctx context.Context, d time.Duration, n int, fn func() error) (*outc
 	return o, nil
 }
 
-// turns measures two sides alternately on one goroutine.
+// turns measures two sides alternately on one goroutine; each call of ours and of bare counts as n items.
 func (r *runner) turns(ctx context.Context, l Line, n int, ours, bare func() error) error {
 	d := r.slice(2)
 	var rate values

@@ -26,7 +26,7 @@ const (
 	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
 
-// checked is noop with a target that can be read, which takes no time.
+// checked is noop with a target that can be read; the read returns at once.
 type checked struct{ noop }
 
 func (checked) Check(context.Context, connector.Call) (connector.State, error) {

@@ -13,8 +13,8 @@ import (
 const (
 	// decideTarget is the target of docs/proof/performance.md for the ratio with 64 clients or more.
 	decideTarget = 0.6
-	// singleTarget is the target there for the median time of one client's decision, as a multiple of the baseline
-	// that base.singleBesideRows selects.
+	// singleTarget is the target of that document for the median time of one client's decision, as a multiple of
+	// the baseline that base.singleBesideRows selects.
 	singleTarget = 2.5
 )
 
@@ -67,8 +67,8 @@ func (r *runner) decide(ctx context.Context) error {
 	})
 }
 
-// expected is the largest number of items that a side can process in its time: one and a half times
-// the last result, or a guess.
+// expected estimates the largest number of items that a side can process in the time d: one and a half
+// times the last result, or a guess without a last result.
 func expected(last *outcome, d time.Duration) int {
 	rate := 12_000.0
 	if last != nil {

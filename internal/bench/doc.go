@@ -19,7 +19,8 @@
 //     not include the PostgreSQL server.
 //   - The rows that a side works on are stored before its clock starts, and the
 //     background work of the other side is finished by then.
-//   - The gate judges by ten rules, of which two match.
+//   - The gate judges by ten rules, of which two match; the figure policy measures the
+//     default policy instead.
 //   - The set-up is the same in every run. Ids are created in ascending order.
 //   - Each value belongs to one round; the minimum, the median and the maximum over the
 //     rounds are shown. A ratio is taken within a round, from adjacent measurements.

@@ -10,11 +10,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// maxPending is the number of pending actions in a filled store; the others have ended.
+// maxPending is the largest number of pending actions in a filled store; all other actions have ended.
 const maxPending = 100_000
 
-// appliedOf is the ratio of ended actions to those that were approved and applied; the others were
-// denied.
+// appliedOf sets the share of applied actions: one in appliedOf ended actions was approved and applied;
+// the others were denied.
 const appliedOf = 4
 
 // fillScale fills the store, first with ended actions, then with pending ones that expire within a
@@ -171,7 +171,7 @@ func (w *world) number(ctx context.Context) error {
 	for {
 		n, err := s.Once(ctx)
 		switch {
-		case errors.Is(err, gatehouse.ErrConflict): // the other was first
+		case errors.Is(err, gatehouse.ErrConflict): // another sequencer was first; try again
 		case err != nil || n == 0:
 			return err
 		}

@@ -17,8 +17,9 @@ const flatLimit = 1.5
 const flatQueue = 20_000
 
 // flat measures queries that must not become slower as the store grows: a page of the inbox, a
-// claim of pushes, a batch of the expiry sweep. One store has Scale actions, the other a tenth;
-// both have the same number of pending actions, and up to flatQueue due pushes.
+// claim of pushes, a batch of the expiry sweep. One store has Scale ended and pending actions, the
+// other a tenth; both have the same number of pending actions. In addition, each store has up to
+// flatQueue approved actions with due pushes.
 func (r *runner) flat(ctx context.Context) (err error) {
 	if r.DatabaseURL == "" {
 		return nil // measured on PostgreSQL only; on SQLite, the figures "inbox" and "process" use a filled store
@@ -193,8 +194,8 @@ func (s *flatSide) claim(ctx context.Context, d time.Duration) (*outcome, error)
 	return o, errors.Join(err, s.copies.queuePushes(ctx))
 }
 
-// sweep creates expired actions, half as many again as the last measurement would close in d. It measures
-// the sweeps, and then closes the rest.
+// sweep creates expired actions: 1.5 times as many as it would close in d at the rate of the last
+// measurement. It measures the sweeps for d, and then closes the remaining actions.
 func (s *flatSide) sweep(ctx context.Context, d time.Duration) (_ *outcome, err error) {
 	const batch, guess = 64, 200.0
 	rate := guess

@@ -43,7 +43,7 @@ type liteDatabases struct{ dir string }
 func (r *liteDatabases) place(s Setup) Setup { s.Dir = r.dir; return s }
 func (r *liteDatabases) remove() error       { return os.RemoveAll(r.dir) }
 
-// analyze does nothing, because SQLite's planner uses the schema alone.
+// analyze does nothing: the store never runs ANALYZE, so SQLite plans by the schema alone.
 func (r *liteDatabases) analyze(context.Context) error { return nil }
 
 func (r *liteDatabases) claims(ctx context.Context) (claimer, error) { return openClaims(ctx, r.dir) }

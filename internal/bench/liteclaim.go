@@ -85,7 +85,7 @@ func (c *liteClaims) ways() []way[bareDecision] {
 	return []way[bareDecision]{{claimIs + liteHow, func(id string, _ *bareDecision) error { return c.claim(id) }}}
 }
 
-// write executes the three statements within a transaction.
+// write executes the three statements of a claim in the caller's transaction.
 func (c *liteClaims) write(id string) error {
 	ctx := context.Background()
 	now := time.Now().UnixMicro()

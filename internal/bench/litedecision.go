@@ -12,9 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// liteDecisions is a second baseline for decisions: all rows that the gate writes, to its own
-// tables with their indexes and checks, by bare statements with prepared values. The gate's
-// additional cost consists of its reads and checks, the answer, and the numbering of the log.
+// liteDecisions is a second baseline for decisions: all rows that the gate writes, to the gate's
+// tables with their checks and their indexes except audit_action, by bare statements with prepared
+// values. The gate's additional cost consists of that index, its reads and checks, the answer, and the
+// numbering of the log.
 type liteDecisions struct {
 	db    *bareDB
 	rows  *liteProposals

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
 
-// liteProposals is the baseline for proposals: their rows in the store's own tables, with their
-// indexes and checks, by bare statements.
+// liteProposals is the baseline for proposals: their rows in the store's own tables, with the tables'
+// checks and indexes except audit_action, by bare statements.
 type liteProposals struct {
 	db                               *bareDB
 	group                            *liteGroup
@@ -30,7 +30,7 @@ proposed_change, current_state, context, metadata, extra)
 VALUES (?, ?, 1, ?, ?, ?, ?, '', ?, 3, '', 0, 0, ?, ?, ?, 'needs_approval', 1, ?, ?, 'agent', ?, ?, ?, ?, '', '')`
 	rowApproval = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
 VALUES (?, ?, ?, 'requested', 1, '["approver"]', '', ?, ?, ?)`
-	// The index audit_action serves lookups of leaves, not the writing of them.
+	// The baseline drops the index audit_action, because only lookups of leaves need it.
 	rowsSetup = `PRAGMA foreign_keys = ON; DROP INDEX audit_action`
 	rowLeaf   = `INSERT INTO audit_leaf (tenant, action_id, body) VALUES (?, ?, ?)`
 )

@@ -40,9 +40,10 @@ func (o *outcome) p99() float64 { return quantile(o.latencies, 0.99) }
 // errEnough ends a drive early, without a failure.
 var errEnough = errors.New("enough")
 
-// drive runs on n goroutines until the time is over or no items are left. work returns the function
-// of one goroutine, which is called with distinct items, starting at 0. total limits the number of
-// items; negative means no limit.
+// drive runs on n goroutines until the time is over or no items are left. work returns two functions for
+// one goroutine: the first processes an item, the second releases the resources of the first at the end.
+// Over all goroutines, the items are the distinct numbers from 0 on. total limits the number of items;
+// negative means no limit.
 func drive(
 	ctx context.Context, n int, d time.Duration, total int, work func(worker int) (func(item int) error, func(), error),
 ) (*outcome, error) {

@@ -23,15 +23,16 @@ import (
 // poolSize is the number of connections of a bare side, the same as the store's.
 const poolSize = 16
 
-// How the bare sides commit: each caller alone, or those that wait together, in a batch of up to groupBatch; two
-// batches are under way at a time.
+// How the bare sides commit: pgAlone is one statement per caller; pgBatched is one statement per batch of up to
+// groupBatch waiting callers, with pgWriters batches at a time.
 const (
 	pgAlone   = "one statement each, pool of 16"
 	pgBatched = "micro-batched: the rows of up to 64 callers in one statement, 2 at a time"
 	pgWriters = 2
 )
 
-// insufficientPrivilege is the SQLSTATE for ending another user's session without the right to.
+// insufficientPrivilege is the SQLSTATE of an operation that the role may not do, such as to end the
+// session of another role.
 const insufficientPrivilege = "42501"
 
 // pgBase is PostgreSQL: the gate and each bare side have a database of their own. Existing databases of
@@ -111,8 +112,8 @@ func (b *pgBase) drop(name string) error {
 	statement := `DROP DATABASE IF EXISTS ` + pgx.Identifier{b.prefix + "_" + name}.Sanitize()
 	_, err := b.admin.Exec(ctx, statement+` WITH (FORCE)`)
 	if e := (*pgconn.PgError)(nil); errors.As(err, &e) && e.Code == insufficientPrivilege {
-		// An autovacuum worker uses the database. A plain role may not end it; without FORCE, the
-		// server ends it by itself.
+		// An autovacuum worker uses the database. A role without further rights may not end the worker;
+		// without FORCE, the server ends the worker by itself.
 		_, err = b.admin.Exec(ctx, statement)
 	}
 	return err

@@ -19,7 +19,8 @@ type Printer struct {
 	figure        string
 }
 
-// NewPrinter makes a printer to out, with the progress on words.
+// NewPrinter makes a printer that writes to out: JSON if asJSON is true, else a table. If tty is true, it
+// writes the progress to words.
 func NewPrinter(out, words io.Writer, asJSON, tty bool) *Printer {
 	return &Printer{out: out, progress: words, json: asJSON, tty: tty, lines: []Line{}}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// restFor is how long processes rest before their memory is read, at the default Duration and above.
+	// restFor is the longest rest of processes before their memory is read; see [runner.rest].
 	restFor = 30 * time.Second
 	// reads is the number of searches after which the memory is read again.
 	reads = 40
@@ -31,7 +31,7 @@ const (
 	megabyte   = 1 << 20
 )
 
-// rest is how long processes rest.
+// rest is how long processes rest before their memory is read.
 func (r *runner) rest() time.Duration { return min(restFor, r.Duration*3/2) }
 
 // process measures the real program as a child process: its time to readiness, and its memory at rest, with an empty

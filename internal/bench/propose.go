@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
-// proposeClients is the number of clients that propose concurrently; proposeTarget is the target of
-// docs/proof/performance.md, beside the same rows under group commit.
+// proposeClients is the number of clients that propose concurrently. proposeTarget is the minimum ratio to the first
+// baseline, as in docs/proof/performance.md.
 const proposeClients, proposeTarget = 64, 0.5
 
 // propose measures proposals, beside bare inserts of the same rows.
@@ -118,7 +118,7 @@ type bareProposal struct {
 	IdempotencyKey string          `json:"idempotency_key"`
 }
 
-// barely is the bare endpoint's request for a proposal.
+// barely returns the request to the bare endpoint with the values of a proposal.
 func barely(p *gatehouse.Proposal) *bareProposal {
 	in := &bareProposal{
 		ActionType: p.ActionType, Connector: p.Connector, Operation: p.Operation, Rationale: p.Rationale,

@@ -105,7 +105,7 @@ func inBatches(n int, fn func(size int) error) error {
 	return nil
 }
 
-// ends counts the runs that have ended, by the hint after each commit.
+// ends counts the runs that have ended, by the hints on [runs.TopicRuns].
 type ends struct {
 	usecase.Hints
 	left atomic.Int64
@@ -131,8 +131,8 @@ func (e *ends) expect(n int) <-chan struct{} {
 	return done
 }
 
-// carryLines runs a runtime until n runs have ended. The runtime executes up to onward steps
-// together with the one before them; see [runs.RuntimeConfig].
+// carryLines runs a runtime until n runs have ended. inFlight is the number of concurrent steps, onward the
+// InlineLimit of [runs.RuntimeConfig].
 func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -5,16 +5,15 @@ import (
 	"time"
 )
 
-// stepper writes the rows of a run's steps in the gate's own tables, with their indexes, checks and
-// triggers, by bare statements with prepared values. It implements Queue except for the name, and
-// stores whole runs.
+// stepper executes the steps of runs by bare statements on tables with the gate's indexes, checks and triggers. It
+// has the methods of [Queue] except Is.
 type stepper interface {
 	Store(ctx context.Context, n int) error
 	Carry(ctx context.Context, n int) (time.Duration, error)
 	Close() error
 }
 
-// leased is a leased step, as far as the bare side knows it.
+// leased has the columns of a leased step that the later statements need.
 type leased struct {
 	seq, run, position int64
 	id, runID          string

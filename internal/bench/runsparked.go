@@ -153,12 +153,12 @@ func parkBatch(tx gatehouse.Tx, size int, actions []pending) error {
 	return nil
 }
 
-// processCPU is the CPU time of a process so far, over all its threads; 0 where the system does not have
-// Linux's files for it.
+// processCPU is the CPU time that all threads of a process have used so far; 0 on a system without
+// /proc/PID/task/TID/schedstat.
 func processCPU(pid int) (sum time.Duration) {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	for _, path := range threads {
-		b, _ := os.ReadFile(path) // it is gone when the thread has ended
+		b, _ := os.ReadFile(path) // the file is gone if the thread has ended
 		first, _, _ := bytes.Cut(b, []byte(" "))
 		n, _ := strconv.ParseInt(string(first), 10, 64)
 		sum += time.Duration(n)

@@ -32,7 +32,7 @@ steps:
 output: {group: "${{ steps.group.output.group }}"}
 `
 
-// instant is a model that answers at once and for nothing.
+// instant is a model that answers at once, at no cost.
 type instant struct{}
 
 func (instant) Ask(

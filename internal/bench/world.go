@@ -30,7 +30,8 @@ func (noop) Execute(_ context.Context, c connector.Call) (connector.Result, erro
 
 func noopTargets() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: noop{}}} }
 
-// held is a gate that does not dispatch what is approved while it is measured.
+// held returns the set-up of a gate that holds each approved action for an hour, so that none is dispatched during
+// the measurement.
 func held() Setup { return Setup{Targets: noopTargets(), Hold: time.Hour} }
 
 // person is a decider, with the header lines of their credentials.
@@ -206,12 +207,12 @@ func (w *world) propose(ctx context.Context) error {
 		return fmt.Errorf("the action is %s, not pending", a.Status)
 	}
 	w.template, w.made = a, 1
-	if err := w.number(ctx); err != nil { // an idle gate does not
+	if err := w.number(ctx); err != nil { // an idle gate numbers no entries
 		return err
 	}
 	var body gatehouse.JSON
 	err = w.await(ctx, func(q gatehouse.ReadQueues) (found bool, err error) {
-		entries, err := q.In(a.Tenant).ListActionEntries(a.ID) // once the entry has its number
+		entries, err := q.In(a.Tenant).ListActionEntries(a.ID) // has the entry after it was numbered
 		if err == nil && len(entries) > 0 {
 			body = entries[0].Body
 		}

@@ -17,8 +17,8 @@ type Amount struct {
 	// with their signs. A new field counts with its full value, a removed one with
 	// its negated value.
 	Size, Change gatehouse.Decimal
-	// Set is true when a field is overwritten whose earlier value is unknown, so
-	// that its new value counts, and for the limit of a plan.
+	// Set is true when an update writes a field whose earlier value is unknown, so
+	// that its new value counts in full, and for the total limit of a plan.
 	Set bool
 	// Fields is the number of changes that are added up.
 	Fields int
@@ -102,7 +102,7 @@ type sumOfFields struct {
 }
 
 // addMoney adds the effect of one field in a number of records, in the field's
-// earlier and later currency. set makes it [Amount.Set].
+// earlier and later currency. If set is true, [Amount.Set] becomes true.
 func addMoney(sums map[string]*sumOfFields, c Change, records int, set bool) {
 	before, wasNumber := c.numberBefore()
 	after, isNumber := c.numberAfter()
@@ -163,8 +163,8 @@ func Claim(a *gatehouse.Action, amounts []Amount) string {
 }
 
 // ClaimDiffers reports whether the proposer claims another magnitude than the payload has. Such an
-// action cannot be decided in bulk. A large payload is slow to parse often, so only its top-level
-// fields count.
+// action cannot be decided in bulk. Views call it for every action of a list, so only the top-level
+// fields of a payload above largePayload count.
 func ClaimDiffers(a *gatehouse.Action) bool {
 	if a.Magnitude == nil || a.Magnitude.Amount == "" {
 		return false

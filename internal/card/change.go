@@ -10,8 +10,8 @@ import (
 // ChangeKind is what happens to one field.
 type ChangeKind string
 
-// The kinds. A Same field is context: the change does not touch it, or writes the
-// value that it already has.
+// The kinds. A Same field keeps its value: the change does not name the field, or
+// writes the present value again.
 const (
 	Added   ChangeKind = "added"
 	Removed ChangeKind = "removed"
@@ -47,14 +47,14 @@ type Change struct {
 	// CurrencyBefore and Currency are the currencies of a field that holds money,
 	// "" when they are unknown.
 	CurrencyBefore, Currency string
-	// money is true for a field that holds money; declared says that the connector
-	// declares it, and is nil if its name says it.
+	// money is true for a field that holds money. declared is the connector's
+	// declaration of the amount; nil if only the field's name indicates money.
 	money    bool
 	declared *declaredField
-	// around is the object that has the field.
+	// around has the currencies in the object that contains the field.
 	around *scope
-	// element is where Steps has the index of the outermost list element that is added or removed with the field; 0
-	// if there is none.
+	// element is the position in Steps of an array index: that of the outermost list element that is added or removed
+	// with the field; 0 if there is none.
 	element int
 	// Text compares the lines of long texts, nil for other values.
 	Text *Text

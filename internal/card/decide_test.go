@@ -273,7 +273,7 @@ func TestEffect(t *testing.T) {
 		Connectors: []card.Tally{{"shop", 3}, {"other", 1}},
 		Excluded: []card.Exclusion{
 			{claimed, card.ExcludedClaim, "the agent claims another amount than the change has"},
-			{high, card.ExcludedRisk, "L4 is decided one by one"},
+			{high, card.ExcludedRisk, "actions of L4 cannot be decided in bulk"},
 			{decided, card.ExcludedStatus, "it is approved, not yet sent"},
 			{own, card.ExcludedOwn, "it is yours, or was proposed for you"}, {over, card.ExcludedExpired, "its time is over"},
 		},

@@ -43,8 +43,8 @@ func declare(a *gatehouse.Action, shape shape, all []Change) {
 	}
 }
 
-// match compares steps with a declared pointer, whose * is any element of a list. places are
-// the elements.
+// match compares steps with the steps of a declared pointer, in which * stands for any element of a
+// list. places are the indices of the elements.
 func match(pattern, steps []string) (places []string, ok bool) {
 	if len(pattern) != len(steps) {
 		return nil, false
@@ -53,7 +53,7 @@ func match(pattern, steps []string) (places []string, ok bool) {
 		switch {
 		case p == "*" && isIndex(steps[i]):
 			places = append(places, steps[i])
-		case p == "*" || p != steps[i]: // * does not match a member of that name
+		case p == "*" || p != steps[i]: // * stands for list elements only, not for a member named *
 			return nil, false
 		}
 	}
@@ -109,7 +109,7 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 	}
 }
 
-// find returns a part of a value, "" for none.
+// find returns the part of a value at the path steps, "" for none.
 func find(j gatehouse.JSON, steps []string) gatehouse.JSON {
 	for _, s := range steps {
 		if elements, err := j.Elements(); err == nil && isIndex(s) {
@@ -152,13 +152,14 @@ func (c *Change) number(v Value, currency string) (gatehouse.Decimal, bool) {
 	return d, ok
 }
 
-// countsMinor reports whether the payload counts a known minor unit.
+// countsMinor reports whether the payload has the amount in its currency's minor unit, such as
+// cents, and the number of decimals of that unit is known.
 func (c *Change) countsMinor() bool {
 	return c.declared != nil && c.declared.Minor && !c.declared.unusable
 }
 
-// Worth returns one side of the change in the major unit of its currency, such as "98.00 EUR"; "" unless the payload
-// counts a known minor unit. currency is the currency of that side; "" stands for the later one.
+// Worth converts v, the value before or after, from the minor to the major unit of its currency: "98.00 EUR". It is ""
+// unless the payload has the amount in a known minor unit. currency is the currency of v; "" stands for c.Currency.
 func (c *Change) Worth(v Value, currency string) string {
 	if !c.countsMinor() {
 		return ""

@@ -15,7 +15,8 @@ func Edited(before, after gatehouse.JSON) []Change {
 	return slices.DeleteFunc(w.out, func(c Change) bool { return c.Kind == Same })
 }
 
-// EditedChanges returns the differing fields that an edit stores, as [Edited] does, but without currencies.
+// EditedChanges returns the changed fields that are stored with an edit, in the form of [Edited], but without
+// currencies.
 func EditedChanges(e *gatehouse.Edit) []Change {
 	list := make([]Change, 0, len(e.Changes))
 	for _, f := range e.Changes {

@@ -32,9 +32,8 @@ type Totals struct {
 	Records int
 	// Sums has one entry per currency, in alphabetical order.
 	Sums []Sum
-	// Largest is the bulk operation that names the most records, nil when none names
-	// more than one.
-	// Each Sum has the action with the largest amount.
+	// Largest is the action that names the most records, nil when none names more
+	// than one. For the action with the largest amount, see [Sum.Largest].
 	Largest *gatehouse.Action
 	// Unpriced counts the actions whose payload has no amount.
 	Unpriced   int
@@ -125,7 +124,7 @@ func excluded(a *gatehouse.Action, who Person, now time.Time) (code, reason stri
 	case who.IsOne(a.Approval.Excluded):
 		return ExcludedOwn, "it is yours, or was proposed for you"
 	case !a.RiskLevel.Valid() || a.RiskLevel.NeedsConfirmation():
-		return ExcludedRisk, a.RiskLevel.String() + " is decided one by one"
+		return ExcludedRisk, "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 	case ClaimDiffers(a):
 		return ExcludedClaim, "the agent claims another amount than the change has"
 	}

@@ -11,11 +11,11 @@ import (
 
 // Limits bound what a view shows; 0 means no limit.
 type Limits struct {
-	Fields int // of the change, without the context
+	Fields int // fields of the change, without the context
 	Value  int // characters of one value
-	Keys   int // of a bulk operation
-	Lines  int // of the artifact diff, and of one long text
-	Total  int // characters of all of it
+	Keys   int // keys of a bulk operation
+	Lines  int // lines of the artifact diff, and of one long text
+	Total  int // characters of the whole subject: see [Hidden]
 }
 
 // Hidden reports whether a view with these limits leaves out any part of the

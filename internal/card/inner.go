@@ -312,8 +312,8 @@ func Groups(changes []Change) []Group {
 	return out
 }
 
-// elementOf returns where Steps has the index of the list element that is added or removed with the change; 0 if there
-// is none, or if the element is a single value.
+// elementOf returns the position in Steps of an array index: that of the list element that is added or removed with
+// the change; 0 if there is none, or if the element is a single value.
 func elementOf(c Change) int {
 	if c.Text != nil || c.Context || c.element == len(c.Steps)-1 {
 		return 0
@@ -330,8 +330,8 @@ func number(s string) (n int) {
 	return n
 }
 
-// elementOrder sorts an element's fields: its name, then its quantity, then its
-// price.
+// elementOrder returns the rank of a field within its list element: names first,
+// then quantities, then amounts of money.
 func elementOrder(c Change) int {
 	name := strings.ToLower(c.Steps[len(c.Steps)-1])
 	switch {

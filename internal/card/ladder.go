@@ -11,7 +11,7 @@ type Rung string
 const (
 	OneKey     Rung = "one-key"     // L1, L2
 	Named      Rung = "named"       // L3: a button that names the effect
-	Retype     Rung = "retype"      // L4: the value that matters, and step-up
+	Retype     Rung = "retype"      // L4: the approver retypes a value and authenticates again
 	TwoPersons Rung = "two-persons" // L5: like L4, by two persons
 )
 
@@ -23,7 +23,7 @@ type Step struct {
 	Button string
 	// Prompt asks for Value to be retyped exactly; "" asks for nothing.
 	Prompt, Value string
-	// StepUp is true when the person must prove again who they are.
+	// StepUp is true when the person must authenticate again.
 	StepUp bool
 	// Persons is how many must approve, at least 1.
 	Persons int

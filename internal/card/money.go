@@ -34,8 +34,8 @@ func isCurrency(name string) bool {
 	return strings.HasSuffix(name, "currency") || strings.HasSuffix(name, "currency_code")
 }
 
-// scope holds the currencies that the members of one object name, before and after;
-// "" stands for a member that is present and not a currency.
+// scope holds the currency members of one object, before and after, by lower-case
+// name; "" stands for a member without a valid currency code.
 type scope struct {
 	before, after map[string]string
 }

@@ -2,7 +2,7 @@ package card
 
 import "unicode/utf8"
 
-// nameOf names the first character of a text whose kind does not show; "" for line
+// nameOf names the first character of a text that is a span of this kind; "" for line
 // ends and tabs.
 func nameOf(kind SpanKind, text string) string {
 	switch kind {

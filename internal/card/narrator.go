@@ -12,10 +12,10 @@ import (
 type narrator struct {
 	a       *gatehouse.Action
 	shape   shape
-	longest int
+	longest int      // length, in characters, at which a value is cut
 	changes []Change // without the context
 	fields  []field
-	amounts []Amount // what the change does to money
+	amounts []Amount // effect of the change on money
 	// before is the source of the values before the change, nil to omit sources.
 	before *Before
 }
@@ -161,8 +161,8 @@ func (n *narrator) question() bool {
 	return n.a.Connector == "workflow" && n.a.Operation == "approve" && n.a.Target.EntityType == "run" && !n.bulk()
 }
 
-// isPlan reports whether the action asks for a mandate, whose title says all of its
-// terms.
+// isPlan reports whether the action asks for a mandate. The action's title states all
+// terms of the mandate.
 func isPlan(a *gatehouse.Action) bool {
 	return a.Connector == "gatehouse" && a.Operation == "approve_plan"
 }
@@ -275,7 +275,8 @@ func (n *narrator) button() Phrase {
 	return p
 }
 
-// updateVerb is Change, or Set when the earlier values are unknown.
+// updateVerb is Change, Set when all earlier values are unknown, or Remove when all
+// fields are removed.
 func (n *narrator) updateVerb() string {
 	added, removed := 0, 0
 	if len(n.fields) > 0 && len(n.fields[0].common) > 0 {
@@ -298,8 +299,8 @@ func (n *narrator) updateVerb() string {
 	return "Change"
 }
 
-// A sentence names all fields up to allFields; of more, it names namedFields and
-// counts the rest.
+// A sentence names all fields if there are at most allFields. Otherwise it names
+// namedFields of them and counts the rest.
 const (
 	namedFields = 2
 	allFields   = 4
@@ -345,7 +346,8 @@ func (f field) label() string {
 	return token(strings.Join(steps, "."), longInSentence)
 }
 
-// fromTo appends the first field's change from one value to another.
+// fromTo appends the first field's new value. If from is true, it also appends the
+// earlier value, its source, and the total increase.
 func (n *narrator) fromTo(p *Phrase, from bool) {
 	if len(n.fields) == 0 {
 		return
@@ -393,7 +395,8 @@ func lines(t *Text) string {
 	return counted(t.Added, "line") + " added and " + thousands(t.Removed) + " removed"
 }
 
-// amount is a value; with show, a number is followed by its currency.
+// amount returns a value as text. An amount in a minor unit is followed by its worth
+// in the major unit; if show is true, any other number is followed by its currency.
 func (n *narrator) amount(c Change, v Value, currency string, show bool) string {
 	s := inline(v, n.longest)
 	if worth := c.Worth(v, currency); worth != "" {
@@ -405,8 +408,8 @@ func (n *narrator) amount(c Change, v Value, currency string, show bool) string 
 	return s
 }
 
-// values are the values before and after, with their currencies. A text that looks like
-// the number before is quoted.
+// values are the values before and after, with their currencies. If only the JSON type
+// changes, the string is quoted.
 func (n *narrator) values(c Change) (before, after string) {
 	before = n.amount(c, c.Before, c.CurrencyBefore, c.CurrencyBefore != c.Currency)
 	after = n.amount(c, c.After, c.Currency, true)

@@ -6,8 +6,8 @@ import (
 )
 
 // Percent returns a number's relative increase, with one decimal below ten: "+25
-// %", "-3.2 %". It is "" when there was no earlier value, and when the value is not
-// a quantity.
+// %", "-3.2 %". It is "" without a [Change.Delta], for an earlier value of 0, and for
+// an increase that rounds to 0 or exceeds 1,000,000 %.
 func (c Change) Percent() string {
 	if c.Delta == nil {
 		return ""

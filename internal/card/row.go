@@ -12,10 +12,10 @@ const rowFields = 2
 
 // Row summarizes an action in one line of a list: verb and object, the amount of
 // money, and the two other most important fields, each before and after: "Change
-// price of SKU-1042: 10.00 → 12.50 USD". It uses the payload alone, except for the
-// question of an approval step. amounts is the effect on money: see [Amounts].
-// percent is the relative increase of an update's only number, "" when several
-// change: see [Change.Percent].
+// price of SKU-1042: 10.00 → 12.50 USD". The row of an action with a title is the
+// title. amounts is the effect on money: see [Amounts]. percent is the relative
+// increase of an update's only field or, of several fields, of the only one that holds
+// money; "" otherwise: see [Change.Percent].
 func Row(a *gatehouse.Action) (row Phrase, amounts []Amount, percent string) {
 	n := newNarrator(a, longInButton)
 	if a.Title != "" {
@@ -56,8 +56,8 @@ func Alike(list []*gatehouse.Action) Phrase {
 }
 
 // RowText is [Row] as text, followed by an update's effect on money: "Change price
-// of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". Unlike amounts have no sum there. It is raw: see
-// [Visible].
+// of SKU-1042: 10.00 → 12.50 USD (+2.50 USD)". There is no effect if an amount is Set or
+// Unlike: see [Amount]. The text is raw: see [Visible].
 func RowText(a *gatehouse.Action) string {
 	if a.Title != "" {
 		return cut(a.Title, longTitle)
@@ -78,7 +78,7 @@ func RowText(a *gatehouse.Action) string {
 }
 
 // ExceedsText is the short mark of a pending action that exceeds its ceilings now,
-// such as "exceeds daily"; "" when it fits. The names are the policy's.
+// such as "exceeds daily"; "" when it exceeds none. daily is a ceiling's name in the policy.
 func ExceedsText(a *gatehouse.Action) string {
 	if len(a.Exceeds) == 0 {
 		return ""

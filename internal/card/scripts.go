@@ -134,8 +134,9 @@ func scriptOf(r rune) scriptSet {
 	return otherScript
 }
 
-// mixed names the scripts that a word mixes, "" when the mix is ordinary. Latin
-// letters next to East Asian ones are ordinary, and so are units such as kΩ.
+// mixed returns a warning that names the scripts that a word mixes, or that says that
+// its letters have a special form; "" for an ordinary word. Latin letters next to
+// East Asian ones are ordinary, and so are units such as kΩ.
 func (s scriptSet) mixed() string {
 	if s&styled != 0 {
 		return "letters of a special form"

@@ -19,15 +19,14 @@ func Button(a *gatehouse.Action) string {
 	return n.undo(p).String()
 }
 
-// longTitle is the length, in characters, at which a row cuts the question of an
-// approval step.
+// longTitle is the length, in characters, at which a row cuts an action's title.
 const longTitle = 80
 
-// Describe returns the sentence in parts, preceded by the question that an approval
-// step of a workflow asks. It is built from the operation, the target and the
-// change. The action type is used only when the operation's name does not say what
-// it does, since the proposer chooses the type: a "note" that deletes is a
-// deletion.
+// Describe returns the sentence in parts, preceded by the action's title, if any. The
+// sentence is built from the operation, the target and the change. The action type is
+// used only when the operation's name does not say what it does, since the proposer
+// chooses the type: a "note" that deletes is a deletion. For a plan, and for the
+// question whether a run continues, the title alone is returned.
 func Describe(a *gatehouse.Action) Phrase {
 	return newNarrator(a, longInSentence).describe()
 }

@@ -40,7 +40,8 @@ func StageLines(t *gatehouse.Timing, current int) []string {
 	return lines
 }
 
-// Reminders lists when people are reminded, "" for never.
+// Reminders lists the times from the question to each reminder, such as "1h, 4h"; ""
+// for no reminders.
 func Reminders(t *gatehouse.Timing) string {
 	list := make([]string, len(t.Reminders))
 	for i, d := range t.Reminders {

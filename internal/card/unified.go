@@ -13,8 +13,8 @@ import (
 // nothing is left out.
 type Artifact struct {
 	Blocks []Block
-	// Plain says why the text could not be read as a unified diff, and is therefore
-	// shown unchanged, with lines of kind Plain; "" when it could.
+	// Plain is the reason why the text is not a unified diff; "" for a unified diff.
+	// Any other text is shown unchanged, as lines of kind Plain.
 	Plain string
 	// Added and Removed count the lines, 0 when Plain.
 	Added, Removed int
@@ -146,7 +146,7 @@ func (p *unified) fileHeader() bool {
 		strings.HasPrefix(p.lines[p.pos+2], "@@")
 }
 
-// hunk reads one hunk with its header.
+// hunk reads one hunk with its header. It returns the error, "" for none.
 func (p *unified) hunk() string {
 	at := p.pos + 1
 	h, ok := parseHead(strings.TrimSuffix(p.lines[p.pos], "\n"))

@@ -130,7 +130,7 @@ func (v *viewer) next(i int) (SpanKind, int) {
 // shownCodes is how many invisible characters are named one by one.
 const shownCodes = 12
 
-// special adds characters that do not display as themselves.
+// special adds a run of characters of a kind other than plain.
 func (v *viewer) special(kind SpanKind, text, name string) {
 	v.word = 0
 	if kind == SpanNewline || kind == SpanTab {

@@ -53,7 +53,7 @@ func (w *walker) merge(at []string, before, after gatehouse.JSON, fn func(steps 
 	xs, errX := before.Fields()
 	ys, errY := after.Fields()
 	if errX != nil && before != "" || errY != nil && after != "" {
-		// These are not objects, which validation refuses: show them whole.
+		// One is not an object: show both whole. Validation refuses such payloads.
 		w.leaf(at, at, NewValue(before), NewValue(after))
 		return
 	}

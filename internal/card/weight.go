@@ -52,7 +52,7 @@ func changedSalience(name string, c Change) int {
 	return salience(name)
 }
 
-// money reports whether a field holds money: by its declared parts, else by its name.
+// money reports whether a field holds money, by its name or by a declared amount in it.
 func (f field) money() bool {
 	return isMoney(f.name) || slices.ContainsFunc(f.changes, func(c Change) bool { return c.declared != nil })
 }

@@ -89,7 +89,7 @@ func (a *actors) name(g *globals, id string) string {
 		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
 		return id
 	}
-	a.names = map[string]string{id: id} // the default if it is not listed
+	a.names = map[string]string{id: id} // the default for an id that is not listed
 	for _, p := range page.Items {
 		a.names[p.ID] = p.Name
 	}
@@ -126,7 +126,8 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 	}
 }
 
-// printEntries prints one line per entry, because more may follow.
+// printEntries prints one line per entry, also with --json, because --follow has no last entry
+// at which a JSON array could end.
 func (g *globals) printEntries(who *actors, entries []*gatehouse.Entry) error {
 	for _, e := range entries {
 		var line []byte

@@ -69,7 +69,8 @@ func (c *auditVerifyCmd) Run(g *globals) error {
 	return nil
 }
 
-// server verifies the log of a server against its present head, which is signed if there is a key.
+// server verifies the log of a server against the present head: with --log-key against the signed
+// checkpoint.
 func (c *auditVerifyCmd) server(g *globals) (report audit.Report, err error) {
 	api, err := g.connect()
 	if err != nil {
@@ -167,8 +168,8 @@ func (e *exactEntry) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &e.Entry)
 }
 
-// exactMembers refuses an object that has a member twice, or one with another name: [json.Unmarshal] takes the last of
-// those whose names differ only in case.
+// exactMembers refuses an object with a repeated member, or with a member not in names. [json.Unmarshal] accepts both:
+// it ignores the case of names, and takes the last member of a name.
 func exactMembers(raw []byte, names ...string) error {
 	if err := gatehouse.CheckJSONWithin(raw, gatehouse.MaxDepth+4); err != nil {
 		return err

@@ -50,7 +50,8 @@ Examples:
 `
 }
 
-// Run takes the decisions back, and reports every one before it fails with the first error.
+// Run takes the decisions back. It prints the result for each action, then fails with the first
+// error.
 func (c *undoCmd) Run(g *globals, api service) error {
 	t := &term.Table{Header: []string{"ID", "RESULT", "REVISION", "STATUS"}}
 	answers, first := []*gatehouse.UndoAnswer{}, error(nil)

@@ -47,7 +47,7 @@ type contextSecrets struct {
 func loadContexts() (*contexts, error) {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return &contexts{Contexts: map[string]*savedContext{}}, nil //nolint:nilerr // nowhere to keep any: there are none
+		return &contexts{Contexts: map[string]*savedContext{}}, nil //nolint:nilerr // without a folder there are no contexts
 	}
 	c := &contexts{Contexts: map[string]*savedContext{}, path: filepath.Join(dir, "gatehouse", "contexts.json")}
 	b, err := os.ReadFile(c.path)
@@ -166,7 +166,7 @@ func (g *globals) resolve() error {
 				if err != nil {
 					return err
 				}
-				// A key of somebody else is not combined with this person's token.
+				// The edit token of the context is not combined with another key.
 				if g.Key == "" || g.Key == secrets.Key {
 					g.Key = secrets.Key
 					if g.EditToken == "" {

@@ -244,7 +244,7 @@ func (g *globals) decide(api service, id string, d gatehouse.Decision) error {
 		if answer.RejectedBy != "" {
 			by, at = answer.RejectedBy, g.AtPtr(answer.RejectedAt)
 		}
-		if by == "" { // the answer names only the maker of an earlier decision
+		if by == "" { // set only if the decision was made before
 			if a, err := api.FindAction(g.Ctx, answer.ActionID); err == nil {
 				by, at = g.whoDecided(api, a, answer.Status)
 			}

@@ -55,8 +55,8 @@ Examples:
 `
 }
 
-// maxSkew is the clock difference that needs no note. Times are shown by this machine's clock;
-// the server decides by its own.
+// maxSkew is the largest clock difference without a note. This machine's clock determines how times
+// are shown; the server's clock determines when an action expires.
 const maxSkew = 5 * time.Second
 
 func (c *doctorCmd) Run(g *globals) error {
@@ -209,7 +209,7 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 }
 
 // roles reports work that waits for a process with a certain role, or for an outside worker. The roles of the
-// processes are not known, so only "nothing waits" is ok.
+// processes are not known, so the check is ok only if no work waits.
 func (*doctorCmd) roles(g *globals, api service, add adder) {
 	found, err := api.CheckRoles(g.Ctx)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// bundleReport is the content of a bundle, and its problems. No content is trusted before its hash
-// is recomputed.
+// bundleReport is the content of a bundle, and its problems. Content with a wrong hash is included,
+// and its hash is one of the problems.
 type bundleReport struct {
 	OK       bool     `json:"ok"`
 	Problems []string `json:"problems"`
@@ -165,8 +165,8 @@ func verifyBundle(archive []byte) *bundleReport {
 	return r
 }
 
-// open reads the files that the manifest names. Each must be in the archive once, with the
-// manifest's size and hash; no other file may be in it.
+// open reads the files that the manifest names. Each must be in the archive once, with the manifest's
+// hash and at most the manifest's size; no other file may be in the archive.
 func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	return files, nil
 }
 
-// unzip reads a file of at most that many bytes.
+// unzip reads a file of the archive. A file of more than most bytes is an error.
 func unzip(f *zip.File, most int64) ([]byte, error) {
 	in, err := f.Open()
 	if err != nil {

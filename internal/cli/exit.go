@@ -119,7 +119,8 @@ func (g *globals) report(err error) {
 	}
 }
 
-// problem is an error in the form of RFC 9457, as the server would return it.
+// problem returns the members of a problem (RFC 9457) for an error. An error that is not a
+// [gatehouse.Error], so that e is nil, has the code usage or client.
 func problem(err error, e *gatehouse.Error) map[string]any {
 	p := map[string]any{}
 	if e == nil {

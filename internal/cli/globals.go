@@ -16,6 +16,6 @@ type globals struct {
 	resolved bool
 	// named is the id of the action that is decided or edited, for hints; "" for none.
 	named string
-	// missing is the hint if the server does not know what the command names; "" for the general one.
+	// missing is the hint for a not_found error of the server; "" for the general hint.
 	missing string
 }

@@ -102,7 +102,8 @@ func amountFlags(texts []string, flag string) (list []gatehouse.Magnitude, err e
 	return list, nil
 }
 
-// movesMoney reports whether a grant without amounts cannot cover an action like this one.
+// movesMoney reports whether an action moves money, or may move money that cannot be counted: a grant
+// without amounts covers no such action.
 func movesMoney(a *gatehouse.Action) bool {
 	return len(card.Amounts(a)) > 0 || !card.Countable(a) || a.Magnitude != nil && a.Magnitude.Amount != ""
 }
@@ -123,7 +124,7 @@ func likeAction(n gatehouse.NewGrant, a *gatehouse.Action) gatehouse.NewGrant {
 
 // ask asks for confirmation of the worst case if there is a terminal.
 func (c *grantCreateCmd) ask(g *globals) error {
-	if c.Yes || g.Terminal == nil { // a script has named every bound
+	if c.Yes || g.Terminal == nil { // without a terminal, the flags are the confirmation
 		return nil
 	}
 	tty, err := g.Terminal()

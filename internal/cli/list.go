@@ -26,7 +26,7 @@ func (p *paging) check() error {
 	return nil
 }
 
-// collect reads pages until there is enough.
+// collect reads pages until it has p.Limit items, or with p.All all items.
 func collect[T any](
 	ctx context.Context, p *paging,
 	read func(ctx context.Context, cursor string, limit int) (gatehouse.Page[T], error),

@@ -30,12 +30,13 @@ type mcpCmd struct {
 	Install mcpInstallCmd `cmd:"" help:"Print the entry for an agent's configuration."`
 }
 
-// mcpStateFlags say where a proxy stores its pins, and a proxy or hook its open calls.
+// mcpStateFlags name the folder for the pins of a proxy, and for the open calls of a proxy or hook.
 type mcpStateFlags struct {
 	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
 }
 
-// folder is the state folder for a name and one server.
+// folder returns the folder of --state or, by default, one for the name of an MCP server or agent
+// and the URL of the gate.
 func (f *mcpStateFlags) folder(url, name string) (string, error) {
 	if err := checkServerName(name); err != nil {
 		return "", err
@@ -76,7 +77,7 @@ func (f *mcpServerFlags) Validate() error {
 	return nil
 }
 
-// variables are the names of the environment's variables in the headers.
+// variables returns the names of the environment variables in the headers.
 func (f *mcpServerFlags) variables() (names []string) {
 	for _, h := range f.Header {
 		_, value, _ := strings.Cut(h, "=")
@@ -104,7 +105,7 @@ func expand(value string, lookup func(name string) string) string {
 	}
 }
 
-// words are the end of the proxy's command line.
+// words returns the arguments of the proxy that name the server.
 func (f *mcpServerFlags) words() []string {
 	if f.Upstream == "" {
 		return append([]string{"--"}, f.Command...)

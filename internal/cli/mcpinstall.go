@@ -186,8 +186,8 @@ func (c *mcpInstallCmd) Run(g *globals) error {
 	return term.WriteJSON(g.Stdout, document)
 }
 
-// printTOML prints the entry for Codex, which hands on the key, and the variables of the
-// headers, from its own environment.
+// printTOML prints the entry for Codex. Codex passes the key, and the variables of the headers, from
+// its own environment to the proxy.
 func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
 	args, err := json.Marshal(entry.Args) // a JSON array of strings is a TOML one
 	if err != nil {

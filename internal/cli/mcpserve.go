@@ -94,8 +94,8 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 	return serveMCP(g, c.Listen, handler, log, gatehouse.MaxWait+30*time.Second)
 }
 
-// newMCPServer returns a server with the time limits of a public address. Its ReadTimeout ends with
-// the request's body: it does not bound a stream that answers.
+// newMCPServer returns a server with the time limits of a public address; write is its WriteTimeout.
+// ReadTimeout bounds only the reading of a request, not a streamed response.
 func newMCPServer(handler http.Handler, log *slog.Logger, write time.Duration) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, WriteTimeout: write,

@@ -51,13 +51,14 @@ func (c *pushMarkCmd) Run(g *globals, api service) error {
 			break
 		}
 		out.Items, out.Marked, out.More = append(out.Items, answer.Items...), out.Marked+answer.Marked, answer.More
-		// Pushes that others settle meanwhile are no longer listed, so the loop ends.
+		// Each call lists only pushes that are still queued, picking or sent. Marked and ended pushes are none of
+		// these, so the loop ends.
 		more = answer.More && !dry
 	}
 	if failed != nil && len(out.Items) == 0 {
 		return failed
 	}
-	// What was marked before a failure is printed, too.
+	// The pushes that earlier calls marked are printed even if a later call failed.
 	err = cmp.Or(printOutcome(g, out, nil, func() error { return g.printMarked(out) }), failed)
 	if err == nil && out.Marked > 0 {
 		err = term.Exit(term.ExitUnknown)
@@ -106,7 +107,7 @@ Examples:
 `
 }
 
-// Run asks, and prints the results, also those from before a failure.
+// Run asks the targets and prints the results. After a failure, it prints the results of the earlier calls.
 func (c *pushAskCmd) Run(g *globals, api service) error {
 	out := &gatehouse.AskAnswer{Results: []gatehouse.AskResult{}}
 	failed := c.ask(g, api, out)

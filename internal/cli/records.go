@@ -42,7 +42,7 @@ func (c *appliedCmd) Run(g *globals, api service) error {
 	})
 }
 
-// corpusCmd lists the corpus: what past decisions teach.
+// corpusCmd lists the corpus: one entry for each past decision.
 type corpusCmd struct {
 	paging `embed:""`
 }

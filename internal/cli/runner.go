@@ -7,12 +7,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// The part that all commands share. The parser makes the flags, the context and the client, and
-// passes them to a Run as parameters; run turns the error of a Run into a message and an exit
-// code. The functions below print the answer.
+// The functions below print the answers of all commands. The parser passes the globals and the client to
+// the Run method of a command as parameters; the function run turns the error of a Run method into a message
+// and an exit code.
 
-// printOutcome prints an answer: as JSON with --json, else by calling text. If there is an error,
-// it returns it and does not call text.
+// printOutcome prints an answer: as JSON with --json, else by calling text. If err is not nil, printOutcome
+// prints nothing and returns err.
 func printOutcome(g *globals, answer any, err error, text func() error) error {
 	switch {
 	case err != nil:
@@ -28,13 +28,14 @@ func show(g *globals, answer any, err error, rows func() *term.Table) error {
 	return showList(g, answer, err, "", rows)
 }
 
-// showList is show for a list that may be empty; nothing is the text for that case on a terminal.
+// showList is show for a list that may be empty; nothing is the text for an empty list on a terminal.
 func showList(g *globals, answer any, err error, nothing string, rows func() *term.Table) error {
 	return printOutcome(g, answer, err, func() error { return g.Print(rows(), nothing) })
 }
 
-// none returns the text for an empty list, with its filters: names, which may be misspelled, and values that
-// were checked. A pipe does not get the text, so none prints it on stderr there if names are given.
+// none returns the text for an empty list and its filters. names are the filters whose values may be
+// misspelled, values the filters whose values were checked. Print writes the text on a terminal only. In a
+// pipe without --json, none itself prints the text on stderr if the list is empty and names is not "".
 func (g *globals) none(found int, err error, what, names, values string) string {
 	if names == "" && values == "" {
 		return "No " + what + "."
@@ -57,7 +58,7 @@ func filters(pairs ...string) string {
 	return strings.Join(given, ", ")
 }
 
-// showPage is showList for a page, and says if there are more.
+// showPage is showList for a page, and says on stderr if there are further pages.
 func showPage[T any](g *globals, page gatehouse.Page[T], err error, nothing string, rows func() *term.Table) error {
 	err = showList(g, page, err, nothing, rows)
 	if err == nil && !g.JSON && page.NextCursor != "" {

@@ -104,7 +104,7 @@ type runWatcher struct {
 	drawn int
 }
 
-// changed stores a state, and reports whether it is new.
+// changed stores the state of a key, and reports whether it differs from the key's last state.
 func (w *runWatcher) changed(key, state string) bool {
 	before, known := w.seen[key]
 	w.seen[key] = state

@@ -33,7 +33,7 @@ Examples:
 `
 }
 
-// appliedWorkflow is a stored version, and whether it is new.
+// appliedWorkflow is the answer of apply: the stored version, and whether apply made that version.
 type appliedWorkflow struct {
 	*gatehouse.Workflow
 	Changed bool `json:"changed"`
@@ -307,7 +307,8 @@ func (c *workflowGraphCmd) definition(g *globals) (*workflow.Definition, error) 
 	return def, nil
 }
 
-// isFile tells a file from the name or the id of something that is stored.
+// isFile reports whether an argument is - for stdin or names a file. Other arguments are the name or id of a
+// stored object.
 func isFile(arg string) bool {
 	if arg == "-" || strings.ContainsAny(arg, `./\`) {
 		return true

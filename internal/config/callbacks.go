@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Callbacks says which callbacks a proposal can have; absent for none. See
+// Callbacks says which callbacks a proposal can have. A type without its section is not allowed. See
 // docs/callbacks.md.
 type Callbacks struct {
 	// Tenants are the tenants whose proposals can have callbacks; default alone if absent.
@@ -19,7 +19,7 @@ type Callbacks struct {
 	StepFunctions *StepFunctionsCallbacks `yaml:"step_functions"`
 }
 
-// WebhookCallbacks says where webhooks may lead.
+// WebhookCallbacks lists the hosts that webhook callbacks may call.
 type WebhookCallbacks struct {
 	// Hosts may take callbacks over https: HOST or HOST:PORT, outside the network.
 	Hosts []string `yaml:"hosts"`
@@ -29,7 +29,7 @@ type WebhookCallbacks struct {
 	Secret string `yaml:"secret"`
 }
 
-// NATSCallbacks says which subjects callbacks may have.
+// NATSCallbacks says to which subjects callbacks may publish.
 type NATSCallbacks struct {
 	// Prefix begins each subject. A JetStream stream must have the subjects.
 	Prefix string `yaml:"prefix"`
@@ -79,7 +79,7 @@ func (c *Callbacks) validate(file string, all *Config) error {
 	return nil
 }
 
-// namedSecret is a secret that a key names.
+// namedSecret is the name of a secret, with the configuration key that holds the name.
 type namedSecret struct {
 	key, name string
 	optional  bool

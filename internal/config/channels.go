@@ -25,7 +25,7 @@ type Channel struct {
 	TLS string `yaml:"tls"`
 	// CA holds additional PEM certificates to trust, such as file:ca.pem.
 	CA string `yaml:"ca"`
-	// Username signs in at the mail server, if it asks.
+	// Username is the account at the mail server; absent for a server without authentication.
 	Username string `yaml:"username"`
 	// Password names a secret.
 	Password string `yaml:"password"`
@@ -33,14 +33,14 @@ type Channel struct {
 	From string `yaml:"from"`
 	// Bounces is the address for returned mail. It needs a master key.
 	Bounces string `yaml:"bounces"`
-	// Addresses maps people's names to addresses, unless the name is one.
+	// Addresses maps people's names to mail addresses. A name that is itself an address needs no entry.
 	Addresses map[string]string `yaml:"addresses"`
-	// Domain gives everybody else an address: NAME@DOMAIN.
+	// Domain makes the address NAME@DOMAIN of any other name.
 	Domain string `yaml:"domain"`
 	// URL is a webhook's address; for slack, pagerduty and sns it replaces the vendor's.
 	URL string `yaml:"url"`
 	// Secret is the name of the secret that signs a webhook: whsec_ and 24 to 64 bytes in base64, or
-	// whsk_ and an ed25519 key. Each line signs.
+	// whsk_ and an ed25519 key. It may have several lines, each a key that signs.
 	Secret string `yaml:"secret"`
 	// AllowPrivate permits addresses inside the network, and plain http.
 	AllowPrivate bool `yaml:"allow_private"`
@@ -93,17 +93,18 @@ type Route struct {
 	Currency string `yaml:"currency"`
 	// Groups are the groups that the approval asks.
 	Groups []string `yaml:"groups"`
-	// Tell lists messages: asked, decided, expired, dead_letter, unknown.
+	// Tell lists kinds of messages: asked (with escalated and reminded), escalated, reminded, decided, expired,
+	// dead_letter or unknown; all by default.
 	Tell []string `yaml:"tell"`
 	// Channels take the messages.
 	Channels []string `yaml:"channels"`
-	// Fallback lists channels: while one of the route fails, the first of these that works takes its
-	// messages, too.
+	// Fallback lists spare channels: while a channel of the route fails, the first spare that works takes
+	// that channel's messages, too.
 	Fallback []string `yaml:"fallback"`
 }
 
-// Digest bounds the single messages of one recipient on one channel; further messages are sent as
-// one digest. Webhooks get every message.
+// Digest bounds the single messages to one recipient on one channel; further messages are combined in
+// one digest. Webhooks get every message singly.
 type Digest struct {
 	// After is how many single messages are sent within Every; 10 by default.
 	After int `yaml:"after"`

@@ -29,10 +29,10 @@ type Config struct {
 	Policy Policy
 	// Dispatch sets how approved changes are carried out.
 	Dispatch Dispatch
-	// Secrets maps a name to a value. store:NAME is one that `gatehouse secret set NAME` keeps, for
-	// connectors only.
+	// Secrets maps names to values. The value store:NAME stands for the secret NAME of the store, which
+	// `gatehouse secret set NAME` writes; only connectors can use it.
 	Secrets map[string]string
-	// Stored maps the names of those secrets that are in the store to their names there.
+	// Stored has the entries of secrets with the value store:NAME: it maps the entry's name to NAME.
 	Stored map[string]string
 	// RateLimit bounds the requests of a principal, over all its keys and all replicas.
 	RateLimit RateLimit
@@ -51,8 +51,8 @@ type Config struct {
 	Runs Runs
 	// Retention sets what is archived, and when.
 	Retention Retention
-	// ApproverDelay is how long people must have been approvers to count at L5; 0s by default, 90d at
-	// most.
+	// ApproverDelay is how long a person must have been an approver before their approval counts at L5; 0s by
+	// default, 90d at most.
 	ApproverDelay gatehouse.Duration
 	// Channels are ways to reach people, by name.
 	Channels map[string]Channel
@@ -66,7 +66,7 @@ type Config struct {
 	Audit Audit
 	// Callbacks says which callbacks a proposal can have.
 	Callbacks Callbacks
-	// credentials are secrets outside of Secrets.
+	// credentials are the secret values that the file holds outside of its section secrets.
 	credentials credentials
 	// NATS names the cluster that carries hints and events.
 	nats *yaml.Node
@@ -83,7 +83,7 @@ type Connector struct {
 	Concurrency Count
 	node        *yaml.Node
 	file        string
-	// stored says that the entry is of the store.
+	// stored is true for an entry of the store, false for an entry of the file.
 	stored bool
 }
 
@@ -94,12 +94,13 @@ type Policy struct {
 	File string `yaml:"file"`
 }
 
-// maxApproverDelay bounds approver_delay: with a longer delay, new approvers could
-// not take over.
+// maxApproverDelay bounds approver_delay, so that new approvers can replace absent
+// approvers at L5 within 90 days.
 const maxApproverDelay = 90 * 24 * time.Hour
 
-// RateLimit bounds requests: those of one principal, over all its keys and all
-// replicas, or in hooks the deliveries of one address.
+// RateLimit bounds requests. At the top of the file, it bounds the requests of one
+// principal, over all its keys and all replicas; in hooks, the deliveries of one
+// network address.
 type RateLimit struct {
 	// PerSecond is the sustained rate.
 	PerSecond float64 `yaml:"per_second"`
@@ -145,7 +146,7 @@ type file struct {
 	NATS yaml.Node `yaml:"nats"`
 }
 
-// Load reads a file. A missing one is an error that wraps fs.ErrNotExist.
+// Load reads a file. The error for a missing file wraps fs.ErrNotExist.
 func Load(path string) (*Config, error) {
 	src, err := os.ReadFile(path)
 	if err != nil {
@@ -256,7 +257,7 @@ func empty(src []byte) bool {
 	return true
 }
 
-// Decode reads the entry into the configuration of its type, strictly.
+// Decode reads the entry into the configuration of its type. An unknown key is an error.
 func (c Connector) Decode(into any) error {
 	own := *c.node
 	own.Content = slices.Clone(own.Content)
@@ -280,8 +281,8 @@ func (c Connector) Serves(tenant string) bool {
 // At returns file:line:column of the entry, for messages about it.
 func (c Connector) At() string { return fmt.Sprintf("%s:%d:%d", c.file, c.node.Line, c.node.Column) }
 
-// DecodeNATS reads the section nats, strictly. Without that section, into stays
-// unchanged.
+// DecodeNATS reads the section nats. An unknown key is an error. Without that
+// section, into stays unchanged.
 func (c *Config) DecodeNATS(into any) error {
 	if c.nats == nil || c.nats.IsZero() {
 		return nil
@@ -315,7 +316,7 @@ func plain(message string) string {
 	return "cannot be " + given
 }
 
-// wantedForm describes a value of a Go type, "" if its name does not tell.
+// wantedForm describes in words the values of a Go type, given by name; "" for a type without such words.
 func wantedForm(goType string) string {
 	for _, one := range []struct{ prefix, want string }{
 		{"gatehouse.Duration", "a duration such as 30s, 4h or 7d"}, {"gatehouse.Span", "a duration such as 30s, 4h or 7d"},

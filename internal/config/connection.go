@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Connection returns an entry as a text, without the keys that only name records and operations of its
-// target. Two entries with the same text call the same addresses, and sign in there in the same way. Only
-// keys with a map of objects are left out: a new key of another kind is a part of the text.
+// Connection returns the entry as canonical text, without the keys of KindMap, which name only records and
+// operations of the target. Two entries with the same text call the same addresses, and sign in there in the
+// same way. Keys of all other kinds stay in the text, including keys that a later version adds.
 func (c Connector) Connection() string {
 	n := *c.node
 	n.Content = nil
@@ -45,7 +45,8 @@ func canonical(n *yaml.Node) string {
 	return n.ShortTag() + strconv.Quote(n.Value)
 }
 
-// OutsideOnly reports whether the connector calls only addresses outside of the network.
+// OutsideOnly reports whether the connector calls only addresses outside of the network: its type has the key
+// allow_private, and the entry does not have it, with any value.
 func (c Connector) OutsideOnly() bool {
 	follows := slices.ContainsFunc(ConnectorKeys(c.Type), func(k ConnectorKey) bool { return k.Name == allowPrivate })
 	return follows && child(c.node, allowPrivate) == nil

@@ -15,29 +15,29 @@ import (
 // ConnectorEntry is an entry of connectors as the texts of a form.
 type ConnectorEntry struct {
 	Name, Type string
-	// Tenants are separated by commas; "" for default alone.
+	// Tenants are separated by commas; "" means the tenant default alone.
 	Tenants string
-	// Values has the texts by path: auth.bearer is the name of a secret, operations.0 the name of
-	// the first operation and operations.0.path its path, headers.0.value the value of a header
-	// and headers.0.value.secret its secret. A list of scalars has one in each line.
-	// Paths with one of the marks below have the rest.
+	// Values maps paths to the texts of the form's fields. auth.bearer is the name of a secret, operations.0
+	// the name of the first operation and operations.0.path its path, headers.0.value the value of a header
+	// and headers.0.value.secret the name of its secret. The text of a list of scalars has one item in each
+	// line. A path that ends with one of the marks below holds a part that has no other field.
 	Values map[string]string
 }
 
 // Marks at the end of a path.
 const (
-	// MarkYAML is for a value as YAML that the form has no fields for.
+	// MarkYAML marks a value that the form's fields cannot hold; its text is YAML.
 	MarkYAML = "!"
-	// MarkRest is for the keys of an object that have no fields, as YAML.
+	// MarkRest marks the keys of an object that the form has no fields for; their text is YAML.
 	MarkRest = "*"
-	// MarkEmpty is "true" for an object with nothing in it.
+	// MarkEmpty marks an object without keys; its text is "true".
 	MarkEmpty = "{}"
 )
 
-// ownKeys are the keys of each entry that the form has outside of Values.
+// ownKeys are the keys of an entry that ConnectorEntry holds in its own fields, not in Values.
 var ownKeys = []string{"type", "tenants"}
 
-// EntryOf returns the entry of a name in a text of connectors.
+// EntryOf returns the named entry of src, the YAML of the connectors in the store.
 func EntryOf(src, name string) (ConnectorEntry, error) {
 	e := ConnectorEntry{Name: name, Values: map[string]string{}}
 	all, err := ParseConnectors([]byte(src))
@@ -90,7 +90,7 @@ func (f formValues) readYAML(path string, n *yaml.Node) error {
 	return err
 }
 
-// read reads the value of a key; one that does not have the key's kind is read as YAML.
+// read reads the value of a key. A value that does not fit the key's kind becomes YAML, at path and MarkYAML.
 func (f formValues) read(path string, n *yaml.Node, k ConnectorKey) error {
 	secret := child(n, "secret")
 	isSecret := secret != nil && secret.Kind == yaml.ScalarNode && len(n.Content) == 2
@@ -152,7 +152,7 @@ func severalLines(n *yaml.Node) bool {
 
 func noMapping(n *yaml.Node) bool { return n.Kind != yaml.MappingNode }
 
-// kindHeader is a string, or a secret, which is at the path secret below it.
+// kindHeader is the kind of a string or a secret. The secret's name is at the path secret below the value's.
 const kindHeader = "string or secret"
 
 // item is the key of each value of a map of scalars; nil for other kinds.
@@ -194,14 +194,14 @@ func (f formValues) rows(path string) []int {
 	return rows
 }
 
-// unchanged reports whether the form has what the node at a path has.
+// unchanged reports whether the form's values at a path are those of the node n.
 func (f formValues) unchanged(path string, n *yaml.Node, k ConnectorKey) bool {
 	was := formValues{}
 	return n != nil && was.read(path, n, k) == nil && maps.Equal(was.below(path), f.below(path))
 }
 
-// writeKeys returns an object with the values below a path. n is the object before, nil for none:
-// what the form has not changed keeps its comments, quotes and order.
+// writeKeys returns an object with the values below a path. n is the object before the edit, nil for none.
+// Values that the form has not changed keep their comments, quotes and order.
 func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*yaml.Node, error) {
 	out := &yaml.Node{Kind: yaml.MappingNode}
 	if n != nil && n.Kind == yaml.MappingNode {
@@ -254,7 +254,7 @@ func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*
 	return out, err
 }
 
-// write returns the value of a key, nil for none. n is its value before, nil for none.
+// write returns the value of a key, nil for none. n is the value before the edit, nil for none.
 func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
 	if f.unchanged(path, n, k) {
 		return n, nil
@@ -319,7 +319,8 @@ func listNode(n *yaml.Node, lines string) *yaml.Node {
 	return out
 }
 
-// writeRows is an object, or a list or map of values; nil for one with nothing in it.
+// writeRows returns an object, list or map. It returns nil instead of an empty one, unless the object has
+// MarkEmpty.
 func (f formValues) writeRows(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
 	if k.Kind == KindObject {
 		out, err := f.writeKeys(path, n, k.Keys)
@@ -375,7 +376,7 @@ func (f formValues) writeRows(path string, n *yaml.Node, k ConnectorKey) (*yaml.
 	return out, nil
 }
 
-// writeRow is the value of a row, {} for one without values.
+// writeRow returns the value of a row, {} for an object without values.
 func (f formValues) writeRow(row string, was *yaml.Node, k ConnectorKey) (*yaml.Node, error) {
 	if item := k.item(); item != nil {
 		value, err := f.write(join(row, item.Name), was, *item)
@@ -414,7 +415,7 @@ func secretNode(name string) *yaml.Node {
 	}
 }
 
-// node is the entry. was is the entry before, nil for a new one.
+// node returns the entry as YAML. was is the entry before the edit, nil for a new entry.
 func (e ConnectorEntry) node(was *yaml.Node) (*yaml.Node, error) {
 	keys := ConnectorKeys(e.Type)
 	if keys == nil {
@@ -453,7 +454,7 @@ func sameItems(a, b *yaml.Node) bool {
 	return slices.EqualFunc(a.Content, b.Content, func(x, y *yaml.Node) bool { return x.Value == y.Value })
 }
 
-// setKey sets the value of a key, at the beginning for a new one; nil removes it.
+// setKey sets the value of a key. A new key is inserted first; the value nil removes the key.
 func setKey(n *yaml.Node, key string, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		switch {

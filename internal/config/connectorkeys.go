@@ -22,7 +22,7 @@ type ConnectorKey struct {
 	// Choices are the values that the text begins with, such as "a, b or c", or true and false for a
 	// key that is true by default; nil for none.
 	Choices []string
-	// First says that a form shows the key before those that it folds.
+	// First says that a form shows the key at once. Keys without First are folded.
 	First bool
 	// Keys are those of an object, or of each object of a list or map.
 	Keys []ConnectorKey
@@ -99,8 +99,8 @@ func ConnectorKeys(kind string) []ConnectorKey {
 	return keys
 }
 
-// keysBelow are the keys whose rows lie directly below a prefix. within are the paths that led to
-// the prefix: a key that holds objects of its own kind is followed once.
+// keysBelow returns the keys whose rows lie directly below a prefix. within are the paths from the top to the
+// prefix. Rows of these paths are skipped, so that a key that contains objects of its own kind does not recur.
 func keysBelow(rows [][]string, prefix string, within []string) []ConnectorKey {
 	var keys []ConnectorKey
 	for _, row := range rows {
@@ -157,7 +157,7 @@ func (k ConnectorKey) holdsKeys() bool {
 	return k.Kind == KindObject || k.Kind == KindObjects || k.Kind == KindMap
 }
 
-// MayBeEmpty reports whether an object has a meaning with nothing in it: each of its keys has a
+// MayBeEmpty reports whether an object is valid without keys: the text of each of its keys mentions a
 // default.
 func (k ConnectorKey) MayBeEmpty() bool {
 	return k.Kind == KindObject && !slices.ContainsFunc(k.Keys, func(k ConnectorKey) bool {

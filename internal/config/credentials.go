@@ -15,8 +15,8 @@ type credentials []string
 // secretName matches names of keys, variables and files that hold a secret.
 var secretName = regexp.MustCompile(`(?i)secret|passw|token|credential|authorization|api_?key`)
 
-// named adds a value if one of its names is the name of a secret: that of its key,
-// URL parameter, variable, file or folder.
+// named adds a value if secretName matches one of names: the value's key, URL
+// parameter, variable, file or folder.
 func (c *credentials) named(value string, names ...string) {
 	if value != "" && slices.ContainsFunc(names, secretName.MatchString) {
 		*c = append(*c, value)

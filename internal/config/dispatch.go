@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Count is a whole number other than 0. An absent one means the default, or no
-// bound; a written 0 is refused, because it may be meant as none at all.
+// Count is a whole number other than 0. An absent key means the default, or no
+// bound. A written 0 is refused, because its author may mean "none at all".
 type Count int
 
 // UnmarshalYAML reads a number that is not 0.
@@ -35,8 +35,9 @@ type Dispatch struct {
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a failed one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience adds retries of class A when Retries are used up, at the last wait, until this long
-	// after the push was first due, within key_retention; 0s by default, for none.
+	// Patience adds retries for class A when Retries are used up: until this long after the push was first
+	// due, or until key_retention if that is shorter. Each of them waits for the last Backoff. 0s by default,
+	// for none.
 	Patience gatehouse.Span `yaml:"patience"`
 	// Backoff are the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`
@@ -64,7 +65,7 @@ type Breaker struct {
 	Longest gatehouse.Span `yaml:"longest"`
 }
 
-// DispatchTenant is what one tenant gets of the dispatchers.
+// DispatchTenant sets one tenant's share of the dispatchers, and its bound.
 type DispatchTenant struct {
 	// Weight is its share of the claims, 1 to 1000; 1 by default.
 	Weight Count `yaml:"weight"`

@@ -16,8 +16,8 @@ import (
 // changed targets. Senders have no key, so deliveries are counted by the address that
 // they come from.
 type Hooks struct {
-	// RateLimit is what one address may deliver to one workflow, by default 50 a second with
-	// bursts of 200; to all workflows, four times the greatest rate.
+	// RateLimit is what one address may deliver to one workflow or source, by default 50 a second with
+	// bursts of 200. To all of them together, an address may deliver four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
 	// Workflows sets rates of single workflows, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`
@@ -34,9 +34,9 @@ type TargetSource struct {
 	// Kind is how reports are signed: generic (Standard Webhooks, the default), github or
 	// servicenow.
 	Kind string `yaml:"kind"`
-	// Secret is the signing secret's name. Each line is accepted.
+	// Secret is the signing secret's name. It may have several lines; the key of any line may sign.
 	Secret string `yaml:"secret"`
-	// EntityType is the JSON pointer of the entity's type, or without a slash, the type.
+	// EntityType is the JSON pointer of the entity's type, or the type itself, without a slash at its beginning.
 	EntityType string `yaml:"entity_type"`
 	// EntityRef is the JSON pointer of the entity's key.
 	EntityRef string `yaml:"entity_ref"`
@@ -51,7 +51,7 @@ type Hook struct {
 	RateLimit RateLimit `yaml:"rate_limit"`
 }
 
-// maxHookRate and maxHookBurst bound the configured rates.
+// maxHookRate and maxHookBurst bound every configured rate limit, also the one at the top of the file.
 const (
 	maxHookRate  = 100_000
 	maxHookBurst = 1_000_000
@@ -118,7 +118,7 @@ func (c *Config) validateTargets() error {
 	return nil
 }
 
-// writtenRate tells a written 0 from an absent key.
+// writtenRate distinguishes a written 0 from an absent key, which is nil.
 type writtenRate struct {
 	PerSecond *float64 `yaml:"per_second"`
 	Burst     *Count   `yaml:"burst"`

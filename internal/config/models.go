@@ -13,7 +13,7 @@ type Model struct {
 	Type string `yaml:"type"`
 	// BaseURL is what comes before /chat/completions or /v1/messages.
 	BaseURL string `yaml:"base_url"`
-	// Key is the name of a secret, if the server asks for one.
+	// Key is the name of the secret with the API's key; absent for a server without keys.
 	Key string `yaml:"key"`
 	// Tenants are those that can use it; default alone if absent.
 	Tenants []string `yaml:"tenants"`
@@ -21,14 +21,14 @@ type Model struct {
 	AllowPrivate bool `yaml:"allow_private"`
 	// Timeout bounds one request; 2m by default.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// MaxTokensField is the server's name for the bound: max_completion_tokens (the default) or
-	// max_tokens.
+	// MaxTokensField is the server's name for the bound of an answer's tokens: max_completion_tokens (the
+	// default) or max_tokens. For type openai only.
 	MaxTokensField string `yaml:"max_tokens_field"`
-	// Prices are by model. A model under a budget needs one.
+	// Prices maps the names of models to prices. A model under a budget needs a price.
 	Prices map[string]Price `yaml:"prices"`
 }
 
-// Price is what the tokens of a model cost, each per million.
+// Price is the price of a model's tokens, per million.
 type Price struct {
 	// InputPerMillion is the price of a million tokens of requests.
 	InputPerMillion gatehouse.Decimal `yaml:"input_per_million"`

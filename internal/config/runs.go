@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Runs sets how workflows are executed. A workflow can also set limits of its own: a run keeps
-// those, and the bounds of its tenant.
+// Runs sets how workflows are executed. A workflow can also set limits of its own; both these limits and the
+// bounds of the tenant apply to a run.
 type Runs struct {
 	// Workers is the number of steps under way in this process; 16 by default.
 	Workers Count `yaml:"workers"`
@@ -42,7 +42,7 @@ type Budget struct {
 	Window gatehouse.Duration `yaml:"window"`
 }
 
-// RunTenant is what one tenant gets.
+// RunTenant sets one tenant's share and bounds.
 type RunTenant struct {
 	// Weight is its share of the claims, 1 to 1000; 1 by default.
 	Weight    Count `yaml:"weight"`
@@ -51,7 +51,7 @@ type RunTenant struct {
 	Workspaces map[string]RunWorkspace `yaml:"workspaces"`
 }
 
-// RunWorkspace is what one workspace gets of its tenant's part.
+// RunWorkspace sets one workspace's part of its tenant's share.
 type RunWorkspace struct {
 	// Weight is 1 to 1000; 1 by default.
 	Weight Count `yaml:"weight"`

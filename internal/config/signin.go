@@ -10,14 +10,14 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SignIn says how people sign in to the console. Set-up links always work;
-// without this section nothing else does.
+// SignIn says how people sign in to the console. Set-up links always work.
+// Without this section, they are the only way.
 type SignIn struct {
 	// PublicURL is how browsers reach the server: https, or http on loopback.
 	PublicURL string `yaml:"public_url"`
 	// OIDC are the providers, in the order of their buttons.
 	OIDC []OIDC `yaml:"oidc"`
-	// Passkeys offers passkeys, even if empty.
+	// Passkeys enables passkeys, even as an empty mapping.
 	Passkeys *Passkeys `yaml:"passkeys"`
 }
 
@@ -39,17 +39,18 @@ type OIDC struct {
 	NameClaim string `yaml:"name_claim"`
 	// Roles maps the provider's groups to roles.
 	Roles map[string][]gatehouse.Role `yaml:"roles"`
-	// Groups maps the provider's groups to groups that policies can ask, at each sign-in.
+	// Groups maps the provider's groups to groups of the tenant, which policies can ask. Each sign-in
+	// updates a person's memberships.
 	Groups map[string][]string `yaml:"groups"`
 	// Tenant is the tenant of the provider's people; default if absent.
 	Tenant string `yaml:"tenant"`
-	// Provision makes a person of an unknown identity whose groups give a role.
+	// Provision creates a person for an unknown identity if its groups give it a role.
 	Provision bool `yaml:"provision"`
 }
 
-// Passkeys is what passkeys are bound to.
+// Passkeys sets the domain and the origins to which passkeys are bound.
 type Passkeys struct {
-	// RPID is a domain; the host of the first origin by default. A change loses all passkeys.
+	// RPID is a domain; the host of the first origin by default. A change makes all passkeys unusable.
 	RPID string `yaml:"rp_id"`
 	// Origins are the console's addresses; public_url by default.
 	Origins []string `yaml:"origins"`

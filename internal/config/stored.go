@@ -48,13 +48,14 @@ type storedFile struct {
 	Connectors map[string]yaml.Node `yaml:"connectors"`
 }
 
-// noTenants is the problem of an empty list of tenants, which may be meant as none at all.
+// noTenants is the problem of an empty list of tenants, whose author may mean "no tenant at all".
 const noTenants = "the list is empty; leave it out for the tenant default"
 
 // noTenant reports whether a list of tenants was written, and is empty.
 func noTenant(list []string) bool { return list != nil && len(list) == 0 }
 
-// zeroFloor returns a key floor whose value is 0, nil for none: it may be meant as no level at all.
+// zeroFloor returns the value of a key floor that is 0, nil for none. Its author may mean "no level at all", so
+// connectorsOf refuses it.
 func zeroFloor(n *yaml.Node, keys []ConnectorKey) *yaml.Node {
 	for _, k := range keys {
 		value := child(n, k.Name)
@@ -125,7 +126,8 @@ var (
 		`^github_pat_|^xox[abprs]-|^eyJ[\w-]{8,}\.`)
 )
 
-// refuseLiterals refuses a value that its key must not have in the store, and anchors and aliases.
+// refuseLiterals returns an error for the first node that a connector in the store must not have: an anchor, an
+// alias, a key that is not plain text, or a value that literal refuses.
 func refuseLiterals(key string, n *yaml.Node) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d:%d: %s", StoredPath, n.Line, n.Column, fmt.Sprintf(format, args...))
@@ -157,7 +159,8 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	return nil
 }
 
-// literal says what is wrong with the text of a key; it does not repeat the text.
+// literal says why the store must not have the value of a key, "" if it may. The answer does not repeat the
+// value, which may be a secret.
 func literal(key string, n *yaml.Node) string {
 	var found credentials
 	found.address(n.Value)
@@ -197,7 +200,7 @@ func namesFile(dsn string) bool {
 	return false
 }
 
-// InStore reports whether the entry is one of the store, and not of the file.
+// InStore reports whether the entry is from the store, and not from the file.
 func (c Connector) InStore() bool { return c.stored }
 
 // UsesStore reports whether a connector can use secrets of the store.
@@ -229,8 +232,9 @@ func (c *Config) With(stored map[string]Connector) (*Config, error) {
 	return &merged, nil
 }
 
-// EditConnectors returns a text of connectors with one entry changed, added, or, for one without a
-// type, removed. Other entries, and what e does not change, stay with their comments and order.
+// EditConnectors returns src, the YAML of the connectors in the store, with the entry e.Name replaced by e or
+// added. If e.Type is "", the entry is removed. Other entries, and the values that e does not change, keep
+// their comments and order.
 func EditConnectors(src string, e ConnectorEntry) (string, error) {
 	return editEntry(src, e.Name, func(was *yaml.Node) (*yaml.Node, error) {
 		if e.Type == "" {
@@ -240,8 +244,8 @@ func EditConnectors(src string, e ConnectorEntry) (string, error) {
 	})
 }
 
-// editEntry replaces an entry of a text of connectors. was is nil for an entry that is added; an edit to nil
-// removes the entry.
+// editEntry replaces the named entry of src, the YAML of the connectors in the store, by the result of edit. was
+// is nil if src has no such entry. If edit returns nil, the entry is removed.
 func editEntry(src, name string, edit func(was *yaml.Node) (*yaml.Node, error)) (string, error) {
 	var root yaml.Node
 	if empty([]byte(src)) {
@@ -288,7 +292,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// keyIndex is where a mapping has a key, -1 for none.
+// keyIndex is the index of a key in the content of a mapping, -1 for none.
 func keyIndex(n *yaml.Node, key string) int {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {

@@ -128,6 +128,7 @@ func TestConnectorKeys(t *testing.T) {
 		"http.operations.method": "POST PUT PATCH DELETE", "http.operations.conditional": "may be empty",
 		"http.operations.outcomes.outcome": "applied transient terminal ambiguous not_sent",
 		"http.operations.preview.method":   "GET POST PUT PATCH DELETE", "netsuite.operations.via": "rest restlet",
+		"netsuite.restlet.protocol":           "plain gatehouse",
 		"netsuite.entities.fields.type":       netsuiteTypes,
 		"netsuite.entities.fields.lines.type": netsuiteTypes, "sql.entities.preview": "true false",
 		"worker.operations.class": "A B C",

@@ -29,8 +29,8 @@ func shiftLines(n *yaml.Node, by int) {
 	}
 }
 
-// ImportOf returns the imported operations of a connector in a text of connectors; "" for none.
-// known is false if the text has no such connector.
+// ImportOf returns the imported operations of a connector in src, the YAML of the connectors in the store; ""
+// for none. known is false if src has no such connector.
 func ImportOf(src, name string) (known bool, operations string, err error) {
 	entry, err := entryIn(src, name)
 	if err != nil || entry == nil {
@@ -45,8 +45,9 @@ func ImportOf(src, name string) (known bool, operations string, err error) {
 	return true, operations, nil
 }
 
-// EditImport returns a text of connectors in which a connector has these imported operations. All
-// else stays as it is. A connector that is not in the text is added, with the address baseURL.
+// EditImport returns src, the YAML of the connectors in the store, with the imported operations of the named
+// connector replaced. A connector that src does not have is added, with the address baseURL, which is not used
+// otherwise. The rest of src stays as it is.
 func EditImport(src, name, baseURL, operations string) (string, error) {
 	return editEntry(src, name, func(entry *yaml.Node) (*yaml.Node, error) {
 		if entry == nil {
@@ -65,7 +66,7 @@ func EditImport(src, name, baseURL, operations string) (string, error) {
 	})
 }
 
-// entryIn finds the entry of a name in a text of connectors; nil for none.
+// entryIn returns the named entry of src, the YAML of the connectors in the store; nil for none.
 func entryIn(src, name string) (entry *yaml.Node, err error) {
 	var root yaml.Node
 	if empty([]byte(src)) {

@@ -87,8 +87,8 @@ type actionPage struct {
 	// produced is what the steps before a question have produced.
 	produced []produced
 
-	// outcome is the error of the last form, if it was refused; refused is the decision that it asked for, or the
-	// last part of its path, and field returns what was typed into it.
+	// outcome is the error that refused the posted form, nil for none. refused names that form: by its decision,
+	// or else by the last part of its path. field returns a value that was typed into that form.
 	outcome *gatehouse.Error
 	refused string
 	field   func(name string) string
@@ -104,7 +104,7 @@ type actionPage struct {
 	next inboxQuery
 }
 
-// typed returns a field of a form as it was typed, if the form was refused.
+// typed returns the text that was typed into a field of a form, if that form was refused; else "".
 func (p *actionPage) typed(form, field string) string {
 	if p.refused != form {
 		return ""

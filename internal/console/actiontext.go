@@ -309,7 +309,7 @@ func fullPath(p *actionPage) string {
 	return "/inbox?" + v.Encode()
 }
 
-// liveTrigger says when an open page asks for news: after each event and, while the action is
+// liveTrigger says when an open page asks for the action's state: after each event and, while the action is
 // pending, at intervals too, because a new viewer causes no event.
 func liveTrigger(a *gatehouse.Action) string {
 	const changed = "gatehouse:changed from:body"
@@ -474,12 +474,12 @@ func fieldName(c card.Change) string {
 	return c.Path
 }
 
-// inTurn makes the latest request win the pane: a slow answer to an earlier request does not
-// replace the action that was opened after it.
+// inTurn is the hx-sync of links that load the pane of the open action. A new request cancels the previous
+// one, so a slow answer to the previous request cannot replace the action that was opened after it.
 const inTurn = "closest main:replace"
 
-// inPane lets the answer to a form replace the open action when scripts run. The server sends the
-// page's URL in HX-Push-Url, because not every answer has one.
+// inPane lets the answer to a form replace the open action when scripts run. The browser's URL changes only if
+// the answer has the header HX-Push-Url, which refused forms do not get.
 func inPane(path string) templ.Attributes {
 	return templ.Attributes{"hx-post": path, "hx-target": "#detail", "hx-select": "#detail", "hx-swap": "outerHTML"}
 }

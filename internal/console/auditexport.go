@@ -67,8 +67,8 @@ func (c *Console) exportAudit(v *view) error {
 	return nil
 }
 
-// cell keeps a spreadsheet from reading text as a formula, by an apostrophe before it
-// (https://owasp.org/www-community/attacks/CSV_Injection). The leaf needs none: it begins with "{".
+// cell puts an apostrophe before a text that a spreadsheet would read as a formula
+// (https://owasp.org/www-community/attacks/CSV_Injection). A leaf needs no apostrophe: it begins with "{".
 func cell(text string) string {
 	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠\t\r\n", first) {
 		return "'" + text

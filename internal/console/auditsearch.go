@@ -89,8 +89,9 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 	return map[string]bool{name: true, id: id != ""}, nil
 }
 
-// matchingIDs are the ids that a text matches: itself, a person's or agent's, those of the newest
-// actions on a target with that reference, and that of an approval's or a push's action.
+// matchingIDs returns the ids that a text matches: the text itself; the id of the person or agent with that
+// name; the ids of the newest actions on a target with that reference; and the id of the action whose approval
+// or push has that id.
 func (s *auditSearch) matchingIDs(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {
@@ -120,9 +121,10 @@ func (s *auditSearch) matches(row auditRow) bool {
 		s.q.Time.has(l.At)
 }
 
-// newest returns at most rows of the newest matches before the entry end. It reads in pages, and stops after the page
-// that completes reads entries. next is where the search continues, 0 at its end. If the query names an action,
-// newest returns all matches among the action's entries.
+// newest returns the newest matches among the entries with numbers below end, at most rows of them. It reads
+// the log in pages, and stops after the page with which it has read at least reads entries. next is the end with
+// which the search continues, 0 if the search is complete. If the query names an action, newest returns all
+// matches among the action's entries.
 func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next int64, err error) {
 	if s.action != "" {
 		for _, e := range slices.Backward(s.of) {
@@ -150,7 +152,7 @@ func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next
 			return nil, 0, err
 		}
 		for _, e := range slices.Backward(entries) {
-			if e.Index >= end { // ListEntries leaves out missing entries, and so reached past end
+			if e.Index >= end { // where entries are missing, ListEntries returns later ones instead
 				continue
 			}
 			if row := readEntry(e); s.matches(row) {

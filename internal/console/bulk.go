@@ -66,7 +66,7 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	case card.ClaimDiffers(a):
 		item.why = "the agent claims " + claimOf(a) + ", the change has another amount: decide it on its own"
 	case !card.Ladder(a).Bulk:
-		item.why = a.RiskLevel.String() + " is decided one by one"
+		item.why = "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 	case !fitsBulk(a):
 		item.why = "it is too long to be shown here in full"
 	}
@@ -175,7 +175,7 @@ func sumText(s card.Sum) string {
 	return moved + " moved, net " + minus(net)
 }
 
-// answerText counts the items whose answer was not a decision, by result; it leaves out zeros.
+// answerText counts the items that this answer did not decide, by result; it leaves out zeros.
 func answerText(b *gatehouse.BulkAnswer) string {
 	var parts []string
 	add := func(n int, text string) {

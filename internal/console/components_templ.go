@@ -928,7 +928,7 @@ func whenCell(v *view, t time.Time) templ.Component {
 	})
 }
 
-// table shows its children as rows. A head that begins with # is of a column of numbers.
+// table shows its children as rows. A # at the beginning of a head marks a column of numbers.
 func table(label, id string, heads ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -15,7 +15,7 @@ import (
 type ConnectorKey struct {
 	Name, Kind, Text string
 	Choices          []string
-	// First keys are shown, the others folded. An object that MayBeEmpty has a meaning with nothing in it.
+	// First keys are shown at once, the others folded. MayBeEmpty marks an object that is valid without keys.
 	First, MayBeEmpty bool
 	Keys              []ConnectorKey
 }
@@ -23,7 +23,7 @@ type ConnectorKey struct {
 // ConnectorEntry is a connector of the store, as the texts of a form; see [config.ConnectorEntry].
 type ConnectorEntry struct {
 	Name, Type string
-	// Tenants are separated by commas; "" for default alone.
+	// Tenants are separated by commas; "" means the tenant default alone.
 	Tenants string
 	Values  map[string]string
 }
@@ -237,8 +237,8 @@ func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source st
 	return source, base, err
 }
 
-// proposeEdit proposes the newest version with an entry changed, and shows the action; or
-// the form again with what is wrong.
+// proposeEdit proposes the newest version with an entry changed, and redirects to the action. If that is
+// refused, it shows the form again with the error.
 func (c *Console) proposeEdit(v *view, p *connectorForm, e ConnectorEntry) error {
 	source, base, err := c.edited(v, p, e)
 	var a *gatehouse.Action
@@ -253,7 +253,7 @@ func (c *Console) proposeEdit(v *view, p *connectorForm, e ConnectorEntry) error
 	return v.redirect("/actions/" + a.ID)
 }
 
-// refuseConnector shows the form with what is wrong.
+// refuseConnector shows the form again with an error.
 func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	if p.failed = shown(err); p.failed == nil {
 		return err
@@ -271,7 +271,7 @@ func within(path, other string) bool {
 	return ok && (rest == "" || rest == "!" || rest[0] == '.')
 }
 
-// filled reports whether a path, or one below it, has a value, the focus or a fault.
+// filled reports whether a path, or a path below it, has a value, the focus or a fault.
 func (p *connectorForm) filled(path string) bool {
 	for at, value := range p.Values {
 		if value != "" && within(at, path) {

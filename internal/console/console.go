@@ -67,8 +67,8 @@ type Config struct {
 	// Hints wakes open pages after a change; with nil, the pages poll.
 	Hints Hints
 	Log   *slog.Logger
-	// PublicURL is the console's address for browsers; if "", links use the host of the request. If
-	// it is https, even if a proxy serves it, the session cookie is sent over https only.
+	// PublicURL is the console's address for browsers; if "", links use the host of the request. With an
+	// https address, also behind a proxy that ends TLS, the session cookie is sent over https only.
 	PublicURL string
 	// TLS says that browsers use HTTPS although PublicURL is "".
 	TLS bool
@@ -135,8 +135,8 @@ type route struct {
 	changesRights bool
 	// public routes are served without a session.
 	public bool
-	// background marks requests that do not keep a session alive: an open page makes them by itself, or a link
-	// leads to them.
+	// background marks requests that do not keep a session alive: those of an open page's script, and those of
+	// links in messages.
 	background bool
 	handle     func(*view) error
 }

@@ -38,8 +38,8 @@ func (c *Console) conversation(v *view) error {
 	return v.write(http.StatusOK, conversationList(v, a))
 }
 
-// comment adds a comment, a question or an answer. A refused one is shown on the page, with the
-// text that was typed.
+// comment adds a comment, a question or an answer. If it is refused, the page shows the error and the typed
+// text.
 func (c *Console) comment(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
@@ -65,7 +65,8 @@ func (c *Console) assign(v *view) error {
 	})
 }
 
-// changeConversation makes a change to the conversation, and redirects to the page of the form.
+// changeConversation calls do, which changes the conversation, and redirects to the page of the form. If do
+// returns a refusal, it shows the action with the error.
 func (c *Console) changeConversation(v *view, do func(id string) error) error {
 	id := v.r.PathValue("id")
 	err := do(id)

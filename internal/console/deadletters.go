@@ -13,7 +13,7 @@ import (
 // deadCursor is the URL parameter for the cursor of the dead letters.
 const deadCursor = "dead"
 
-// openRows is the size up to which a group is unfolded at first.
+// openRows is the number of dead letters up to which a group is shown unfolded.
 const openRows = 5
 
 // deadRow is a dead letter and its action.
@@ -23,7 +23,7 @@ type deadRow struct {
 	short card.Phrase
 }
 
-// errorGroupView is a group with those of its dead letters that are on the page.
+// errorGroupView is a group, with the rows of its dead letters on this page.
 type errorGroupView struct {
 	gatehouse.DeadLetterGroup
 	rows []deadRow
@@ -219,7 +219,8 @@ func (v *view) planned(act string, done int, results []gatehouse.DeadLetterResul
 	return p
 }
 
-// actOn carries out or plans an act, and shows the page after it.
+// actOn carries out an act on dead letters, or plans it, and shows the dispatch page with the result. what is
+// the act's verb, for messages.
 func (c *Console) actOn(v *view, what string, act func(gatehouse.DeadLetterSelection, *dispatchPage) error) error {
 	if err := v.parse(); err != nil {
 		return err

@@ -232,7 +232,7 @@ func deadLetters(v *view, p *dispatchPage) templ.Component {
 	})
 }
 
-// errorGroup shows the dead letters with one error: the words of the target, their number, and the oldest time.
+// errorGroup shows a group of dead letters: the target's words, the number of dead letters, and the oldest time.
 func errorGroup(v *view, p *dispatchPage, g errorGroupView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

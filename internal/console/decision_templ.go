@@ -957,8 +957,8 @@ func stepUpFields(v *view, p *actionPage) templ.Component {
 	})
 }
 
-// rejectForm replaces the bar, so that no other button can be pressed while somebody writes the
-// reason.
+// rejectForm, when it is open, hides the rest of the bar, so that nobody presses another button while writing
+// the reason.
 func rejectForm(p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -20,7 +20,7 @@ func (c *Console) dispatchRoutes() []route {
 	}
 }
 
-// The tabs of the page, first the one for a person's work.
+// The tabs of the dispatch page. The first tab, for dead letters, is the default.
 const (
 	tabAttention = "attention"
 	tabQueue     = "queue"

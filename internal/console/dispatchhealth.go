@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// queueFigures are one figure of the queue over time.
+// queueFigures returns one bar for each point in time of the queue; of gives its size and words.
 func queueFigures(points []gatehouse.QueuePoint, of func(gatehouse.QueuePoint) measure) (list []measure) {
 	for _, q := range points {
 		f := of(q)

@@ -499,7 +499,7 @@ func connectorRow(v *view, h *gatehouse.DispatchHealth, x gatehouse.ConnectorHea
 	})
 }
 
-// queueChart is one figure of the queue over time. The table below has the same figures.
+// queueChart is a bar chart of the queue over time. The table below the charts has the same figures.
 func queueChart(title, most, id string, list []measure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -698,7 +698,7 @@ func queueChart(title, most, id string, list []measure) templ.Component {
 	})
 }
 
-// lastError is the last error of a connector. The cause of an open breaker is shown beside it already.
+// lastError is the last error of a connector. It omits words that the row already shows as the breaker's cause.
 func lastError(v *view, x *gatehouse.ConnectorHealth) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -97,7 +97,8 @@ func renderDoc(name string, source []byte) (title, html string, err error) {
 	).Replace(b.String()), nil
 }
 
-// linkPage changes a link to another page to the console's URL of it. A link to any other file becomes its text.
+// linkPage changes the destination of a link to another page to that page's URL in the console. A link to any
+// other file is replaced by its text.
 func linkPage(name string, n *ast.Link) {
 	to, err := url.Parse(string(n.Destination))
 	if err != nil || to.IsAbs() || to.Path == "" {

@@ -64,8 +64,8 @@ func (v *view) changed(path string, err error, failed **gatehouse.Error, show fu
 	return show(gatehouse.StatusOf((*failed).Code))
 }
 
-// sentence turns an error's detail into a sentence: with a capital, and a full stop. A detail that
-// starts with a name or a value keeps its first letter.
+// sentence turns an error's detail into a sentence, with a capital and a full stop. A detail whose first word is
+// not plain lower-case letters, such as a name or a value, is returned unchanged, also without a full stop.
 func sentence(detail string) string {
 	word, _, _ := strings.Cut(detail, " ")
 	for i := range len(word) {
@@ -120,8 +120,8 @@ func errorTitle(code gatehouse.Code) string {
 	}[code], "Not possible")
 }
 
-// wayOut is the page, with its name, from which the person can go on after an error: the section of the page
-// that failed, else the inbox.
+// wayOut returns the path and name of the page to which an error page links: the documentation or the section
+// to which the failed page belongs, else the inbox, or the settings for a person whose only role is worker.
 func (v *view) wayOut() (path, name string) {
 	if strings.HasPrefix(v.r.URL.Path, docsPath) {
 		return docsPath + docsIndex, "documentation"

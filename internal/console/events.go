@@ -13,8 +13,8 @@ import (
 
 // The limits of the event stream.
 const (
-	// heartbeat is the interval at which a stream sends a message, so that proxies do not close it
-	// and the end of its session is noticed.
+	// heartbeat is the interval at which a stream sends a message, so that proxies do not close the stream
+	// and the server notices the end of its session.
 	heartbeat = 20 * time.Second
 	// quiet is the minimum time between two events of one stream.
 	quiet = 500 * time.Millisecond
@@ -43,9 +43,9 @@ func (v *view) eventsPath() string {
 // changes sends an event whenever something has changed in the tenant. The event has no content:
 // the page then asks for its own parts, with the rights of its reader. Changes in other tenants
 // send nothing. Every new stream starts with an event, because something may have changed since the
-// page was made or the last stream broke off. If a hint is lost, the change is noticed at the next
-// heartbeat by the size of the log, whose failed reading counts as a change. A page whose content also changes
-// without a log entry gets an event at each heartbeat.
+// page was made or the last stream broke off. At each heartbeat, a changed size of the log sends an event too, in
+// case a hint was lost; a log that cannot be read has size 0. A page whose content also changes without a log
+// entry gets an event at each heartbeat.
 func (c *Console) changes(v *view) error {
 	if v.r.Method == http.MethodHead {
 		return nil // a stream without a body would never end

@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strconv"
 
-// foldItem is one row for several alike actions. Without a script its check box selects all of
-// them; with one, it only sets theirs.
+// foldItem is one row for several alike actions. Without scripts, its check box stands for all of these actions
+// in the posted form. With scripts, it only sets the check boxes of their rows.
 func foldItem(v *view, p *inboxPage, f *inboxFold) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

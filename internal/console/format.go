@@ -34,7 +34,8 @@ func (v *view) left(t time.Time) string {
 	return span(d) + " left"
 }
 
-// span formats a duration in its largest unit, and from an hour on also in the next one if that fits.
+// span formats a duration in its largest unit. From an hour and below a week, it adds the next smaller unit,
+// unless that is zero.
 func span(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -90,8 +91,8 @@ func riskMeaning(r gatehouse.RiskLevel) string {
 	}[r], "not graded")
 }
 
-// statusTone groups the states of actions and pushes by their meaning to a reader. The state's word
-// is always shown too.
+// statusTone groups the states of actions, pushes, messages and channels by their meaning to a reader. The
+// state's word is always shown too.
 func statusTone(status string) string {
 	switch status {
 	case "applied", "approved", "accepted", "delivered", "works":

@@ -147,8 +147,8 @@ func (p *inboxPage) freeze(now time.Time) {
 	p.q.Snap = p.q.Snap.Truncate(time.Microsecond)
 }
 
-// watched is the query by which an open page finds new rows. An empty page shows them at once,
-// unless an action is open or a filter is set.
+// watched is the query with which an open page asks for new rows. An empty page shows new rows at once, unless
+// an action is open or a filter is set.
 func (p *inboxPage) watched() inboxQuery {
 	q := p.q.with("")
 	q.Empty = len(p.rows) == 0 && p.detail == nil && !p.q.filtered()

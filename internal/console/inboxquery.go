@@ -44,7 +44,7 @@ type inboxQuery struct {
 	// Snap is the time of the list's snapshot: the tabs Mine and Team do not list later proposals
 	// yet. Zero means now.
 	Snap time.Time
-	// Empty is set when the page has no rows: new rows are then shown at once.
+	// Empty is set when the page has no rows: the page then shows new rows at once, without a click.
 	Empty bool
 }
 

@@ -531,7 +531,7 @@ func bottomItem(v *view, item navItem) templ.Component {
 }
 
 // icon is one of the console's icons: lines of one width on a 20 by 20 grid, in the colour of the
-// text beside it. That text names its meaning.
+// text beside the icon, which names the icon's meaning.
 func icon(name string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

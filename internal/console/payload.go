@@ -35,8 +35,8 @@ type payload struct {
 	refs          []string
 	// artifact is the attached diff; nil if there is none or it is left out.
 	artifact *card.Artifact
-	// hidden counts the omitted parts. With full, it is zero unless the payload exceeds
-	// wholeWeight.
+	// hidden counts the omitted entries; an omitted diff counts with its weight. With full, hidden is
+	// zero unless the payload exceeds wholeWeight.
 	hidden int
 	full   bool
 }

@@ -154,8 +154,8 @@ func (c *Console) checkPolicy(v *view) error {
 	return v.render(http.StatusOK, "Edit the policy", "/policies", policyEditor(v, e))
 }
 
-// applyPolicy makes the text the active version, or proposes that where the policy requires a proposal. Its
-// tests must pass, and the version that it was copied from must still be active.
+// applyPolicy makes the text the active version. Where the policy requires a proposal, applyPolicy proposes the
+// text instead. The tests in the text must pass, and the version that the text was copied from must still be active.
 func (c *Console) applyPolicy(v *view) error {
 	e, err := c.readEdit(v)
 	if err != nil {
@@ -203,7 +203,7 @@ type explainView struct {
 	outcome  *gatehouse.Error
 }
 
-// explainForm offers a proposal to start from: an action's, already judged, or a minimal one.
+// explainForm fills the form with a proposal: that of an action, together with its judgement, or a minimal example.
 func (c *Console) explainForm(v *view) error {
 	p := gatehouse.Proposal{
 		ActionType: "price_change", Connector: "shop", Operation: "update",

@@ -17,7 +17,7 @@ var topicWords = map[gatehouse.MessageTopic]string{
 	gatehouse.TopicAlerts:    "Alerts for operators and administrators",
 }
 
-// setMessagePreference takes the form of one channel. Its boxes are the wanted topics.
+// setMessagePreference saves a person's choice for one channel. Each ticked box of the form is a wanted topic.
 func (c *Console) setMessagePreference(v *view) error {
 	if err := v.parse(); err != nil {
 		return err

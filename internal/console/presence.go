@@ -17,8 +17,8 @@ type presenceKey struct{ tenant, action string }
 
 const (
 	presenceFor = 15 * time.Second
-	// lookEvery is the interval at which the open page of a pending action reports its viewer,
-	// besides the request after each event. A lost report does no harm.
+	// lookEvery is the interval of the requests by which the open page of a pending action reports its
+	// viewer. Each event causes such a request too. A lost request does no harm.
 	lookEvery = 6 * time.Second
 	// maxPresence limits the number of remembered actions.
 	maxPresence = 5000

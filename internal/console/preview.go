@@ -13,12 +13,12 @@ import (
 // preview is the preview of an action by its target.
 type preview struct {
 	card.Preview
-	// shows is set when there is a preview, asked at the time at; why says why the target did
-	// not answer.
+	// shows is set when there is a preview. at is the time at which the target was asked. why is the
+	// reason why the target did not answer.
 	shows bool
 	at    time.Time
 	why   string
-	// canAsk is set when this person may have the target asked; asked, when it was.
+	// canAsk is set when this person may request a preview, asked when the preview was requested.
 	canAsk, asked bool
 }
 
@@ -26,7 +26,7 @@ func (c *Console) canPreview(v *view, a *gatehouse.Action) bool {
 	return v.person != nil && gate.MayPreview(v.person) && c.cfg.Targets.CanPreview(a)
 }
 
-// askPreview asks the target for a preview. A target that does not answer does not fail the page.
+// askPreview asks the target for a preview. If the target does not answer, the page shows the reason.
 func (c *Console) askPreview(v *view, p *actionPage) {
 	if !p.preview.canAsk {
 		return

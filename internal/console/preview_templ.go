@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/gatehouse-dev/gatehouse/internal/card"
 
-// previewPart says what the target would do. The page loads this part after the rest. Without a preview, it
-// only says whether the change can be undone.
+// previewPart says what the target would do. The page loads this part after the rest. Without a preview, the
+// part says whether the change can be undone, and shows the error of the target or a link that asks the target.
 func previewPart(v *view, p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

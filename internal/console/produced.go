@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// How much of the earlier steps' outputs a question shows; its run has all of it.
+// The limits for the outputs of earlier steps on the page of an approval step's action. The run's page shows more.
 const (
 	maxProducedFields = 12  // of one step
 	maxProducedText   = 400 // bytes of one field
@@ -19,7 +19,7 @@ type produced struct {
 	more   int // fields that are not shown
 }
 
-// producedField is one field of an output. An output that is not an object has one, "output".
+// producedField is one field of an output. An output that is not an object is shown as one field, named "output".
 type producedField struct {
 	name, text string
 	cut        bool

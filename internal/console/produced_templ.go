@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// producedSection shows below a question what the steps before it have produced.
+// producedSection shows, on the page of an approval step's action, the outputs of earlier steps.
 func producedSection(list []produced, s *gatehouse.Step) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

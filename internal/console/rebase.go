@@ -16,8 +16,8 @@ type moved struct {
 	hidden int
 }
 
-// movedSince compares a rebase with the action that it supersedes; it is empty for every other
-// action.
+// movedSince compares a rebase with the action that the rebase supersedes. For any other action, the
+// difference is empty.
 func (c *Console) movedSince(v *view, a *gatehouse.Action) (m moved, err error) {
 	if a.RebasedBy == "" || a.Supersedes == "" {
 		return m, nil

@@ -8,8 +8,8 @@ package console
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// movedSection shows what has changed at the target since the previous revision. A person who
-// reviewed that one needs to read nothing else, because the change itself is the same.
+// movedSection shows the changes at the target since the previous revision. For a reviewer of the
+// previous revision, this section is enough: the proposed change is the same.
 func movedSection(p *actionPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

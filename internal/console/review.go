@@ -18,7 +18,8 @@ import (
 // Package link documents what a decision requires. The page's only script is for the recipient's own browser:
 // it reports that the page was opened.
 
-// reviewPolicy is contentPolicy without scripts and connections, which openedPolicy adds.
+// reviewPolicy permits only styles, images, fonts and forms of this server. openedPolicy also permits its scripts
+// and connections to it.
 const reviewPolicy = "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'"
 
@@ -66,7 +67,7 @@ type reviewPage struct {
 	// outcome is the error of a refused answer, notes the typed text.
 	outcome *gatehouse.Error
 	notes   string
-	// reports says that the page's script reports that the recipient's browser has opened it.
+	// reports is set when the page has the script that reports its opening in the recipient's browser.
 	reports bool
 	// answer is the accepted answer.
 	answer *gatehouse.Answer
@@ -87,7 +88,7 @@ func (p *reviewPage) approvable() bool {
 	return p.action.payload.hidden == 0 && p.action.step.Refused == ""
 }
 
-// review shows the page without any change.
+// review shows the page, and changes nothing in the store.
 func (c *Console) review(v *view, choice gatehouse.DecisionKind) error {
 	p, err := c.openReview(v, v.query("token"), choice)
 	if err != nil {
@@ -180,7 +181,8 @@ func (v *view) reviewCookie() string {
 	return value
 }
 
-// reviewFailed says that a link is not valid, on a page without scripts.
+// reviewFailed shows an error, such as that of an invalid link, on a page without scripts. It returns an
+// internal error.
 func (v *view) reviewFailed(err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal {

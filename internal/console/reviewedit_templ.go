@@ -323,7 +323,7 @@ func correctHead(a *gatehouse.Action) templ.Component {
 	})
 }
 
-// editInput is the input of one field, with its present value and the agent's.
+// editInput is the input of one field, with the value that the agent proposes and the value before.
 func editInput(e *reviewEdit, f editField) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

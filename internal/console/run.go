@@ -145,8 +145,8 @@ func (c *Console) run(v *view) error {
 }
 
 func (v *view) showRun(status int, p *runPage) error {
-	// Two changes have no log entry: a worker takes up a step, and the evidence arrives after the
-	// end.
+	// Two changes write no log entry: a worker begins a step, and the evidence is stored after the end of
+	// the run. Until the evidence is stored, the page therefore also reloads at each heartbeat.
 	v.unlogged = p.d.Evidence == ""
 	return v.render(status, p.d.Workflow+" · "+runWord(p.d.Run), "/runs", runView(v, p))
 }

@@ -806,7 +806,7 @@ func fact(name string) templ.Component {
 	})
 }
 
-// failureNotice shows why something failed, in the reporter's words.
+// failureNotice shows the code and the detail of a failure as they were reported.
 func failureNotice(title string, f *gatehouse.Failure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -73,8 +73,9 @@ func readDrawing(svg string) ([]drawnNode, error) {
 	return open[0].children, nil
 }
 
-// drawing writes a drawing into a page with every text and attribute escaped. SVG has no mark
-// element, by which [hostile] shows an invisible character, so a drawing shows its code point.
+// drawing writes a drawing into a page with every text and attribute escaped. [hostile] shows an
+// invisible character in a mark element, which SVG does not have. A drawing therefore shows the code
+// point of such a character.
 func drawing(nodes []drawnNode) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		var b strings.Builder

@@ -13,8 +13,8 @@ import (
 	"strconv"
 )
 
-// stepSection shows one step beside the graph: the one that a node of the graph or a row of the
-// timeline links to, at first the one that matters most. Its heading links to all of them.
+// stepSection shows one step beside the graph: at first the step of chosenStep, later the step whose
+// link in the graph or the timeline was clicked. A link in the heading shows all steps.
 func stepSection(v *view, p *runPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -469,7 +469,7 @@ func stepSection(v *view, p *runPage) templ.Component {
 	})
 }
 
-// rawValue shows a value unchanged, as far as the page's budget permits.
+// rawValue shows a value as JSON, as far as the page's budget permits.
 func rawValue(room *rawBudget, name string, j gatehouse.JSON) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -170,7 +170,8 @@ func waitsOf(d *gatehouse.RunDetail) []runWait {
 	return list
 }
 
-// dueText adds when a wait ends; word is at, or until if it can end earlier.
+// dueText returns the end of a wait as the rest of a sentence. word is "at", or "until" if the wait can
+// end earlier.
 func dueText(s *gatehouse.Step, word string) string {
 	if s.DueAt == nil {
 		return ""

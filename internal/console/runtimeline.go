@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/runline"
 )
 
-// phaseWord describes a phase of a step as part of a sentence. In the drawing, each phase has a
-// pattern besides its colour.
+// phaseWord describes a phase of a step as part of a sentence. In the drawing, the phases differ not
+// only in colour, but also in height or pattern.
 func phaseWord(p runline.Phase) string {
 	switch p {
 	case runline.Queued:
@@ -126,8 +126,8 @@ func newTimeline(d *gatehouse.RunDetail, now time.Time) *timeline {
 // tickGap is the least distance between two ticks, in percent of the width.
 const tickGap = 14
 
-// logTicks are the ends of a logarithmic axis, and where waits begin and end, the longest first, as
-// far as there is room.
+// logTicks returns the ticks of a logarithmic axis, from left to right: the ends of the axis, and the
+// beginnings and ends of waits. Where the room is too small, long waits take precedence.
 func logTicks(all [][]runline.Span, x *runline.Axis) []timelineTick {
 	var begin, end time.Time
 	var waits []runline.Span

@@ -53,8 +53,8 @@ func (v *view) sampleRun() (text, command string) {
 		file + apply + start
 }
 
-// live is the URL by which an open page asks for its content again, which does not count as
-// activity of its person.
+// live is the URL from which an open page loads its content again. Requests with the parameter live do
+// not extend the session.
 func (v *view) live() string {
 	u := *v.r.URL
 	q := u.Query()

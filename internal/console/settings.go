@@ -395,8 +395,8 @@ func signInWord(m gatehouse.SignInMethod) string {
 	return string(m)
 }
 
-// browserWord guesses the common name of a browser from its User-Agent header, which is shown
-// beside it.
+// browserWord guesses the common name of a browser from its User-Agent header. The page also shows the
+// header.
 func browserWord(agent string) string {
 	name, system := "A browser", ""
 	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"},

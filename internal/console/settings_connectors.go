@@ -17,7 +17,7 @@ type ConnectorInfo struct {
 	Name, Type string
 	// Stored says that the connector is configured in the store, and not in the file.
 	Stored bool
-	// Unready is the reason why it makes no calls, such as a missing secret; "" if it makes calls.
+	// Unready is the reason why the connector makes no calls, such as a missing secret; "" for none.
 	Unready    string
 	Operations []ConnectorOperation
 	// Levels lists the operations and fields with a declared level, with that level.
@@ -28,14 +28,14 @@ type ConnectorInfo struct {
 type ConnectorOperation struct {
 	Operation string `json:"operation"`
 	Class     string `json:"class"`
-	// Level is the risk level of a change without declared fields.
+	// Level is the lowest risk level of a change that has no field with a declared level.
 	Level int `json:"level"`
 	// Levels are the declared levels of the operation and of its fields.
 	Levels   []string `json:"levels"`
 	Reverses bool     `json:"reverses"`
 	// Amounts are the declared amounts of money, such as "/amount in /currency".
 	Amounts []string `json:"amounts"`
-	// EntityTypes are the entity types that it takes; none for any.
+	// EntityTypes are the entity types that the operation accepts; empty if it accepts every type.
 	EntityTypes []string `json:"entity_types"`
 }
 
@@ -43,8 +43,8 @@ type ConnectorOperation struct {
 type Connectors interface {
 	// ListConnectors returns the connectors that serve the caller's tenant, by name.
 	ListConnectors(ctx context.Context) ([]ConnectorInfo, error)
-	// TestConnector asks a target whether it can be used, and changes nothing. shown is the result
-	// of the test. For a target that cannot be asked, shown and problem are empty.
+	// TestConnector makes a test call that does not change the target. shown is the result of the call,
+	// problem the reason why the connector cannot be used. Both are empty for a connector without a test call.
 	TestConnector(ctx context.Context, name string) (shown, problem string, err error)
 	// ConnectorStatus tells about the connectors in the store.
 	ConnectorStatus() ConnectorStatus
@@ -93,7 +93,7 @@ type connectorEntry struct {
 
 type connectorsPage struct {
 	rows []connectorEntry
-	// tested is the connector that was tested, with the outcome.
+	// tested is the connector that was just tested, "" for none; shown and problem are the outcome.
 	tested, shown, problem string
 	status                 ConnectorStatus
 }

@@ -14,10 +14,10 @@ import (
 
 const delegationsPath = "/settings/delegations"
 
-// Delegations is the delegation service, with what the console needs besides.
+// Delegations is the delegation service with a query for the console.
 type Delegations interface {
 	gatehouse.DelegationService
-	// StandingsOf returns the people for whom the caller may answer now.
+	// StandingsOf returns the delegations to the caller that are in force now, with their delegators.
 	StandingsOf(ctx context.Context) ([]gatehouse.Standing, error)
 }
 

@@ -75,7 +75,7 @@ func (c *Console) showGrants(v *view, status int, p *grantsView) error {
 	return v.render(status, "Grants", settingsPath, grantsBody(v, p))
 }
 
-// createGrant shows the worst case of a grant; once it was shown, it creates the grant.
+// createGrant shows the worst case of a grant. It creates the grant if the form has the terms of a shown worst case.
 func (c *Console) createGrant(v *view) error {
 	p := &grantsView{}
 	err := v.parse()
@@ -116,7 +116,8 @@ func (c *Console) give(v *view, p *grantsView) error {
 	return gatehouse.E(gatehouse.CodeDigestMismatch, "the worst case has changed since it was shown: read it again")
 }
 
-// terms identify the grant whose worst case was shown: the typed fields, and what the server adds to them.
+// terms is a hash that identifies the grant whose worst case was shown. It covers the typed fields, and the
+// agent, fingerprint and level that the server adds.
 func (f *grantForm) terms(g *gatehouse.Grant) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %d", *f, g.Agent, g.Fingerprint, g.Level))
 	return hex.EncodeToString(sum[:])

@@ -57,7 +57,7 @@ type mandatesView struct {
 	failed                 *gatehouse.Error
 }
 
-// typed returns the typed limits of a mandate that was not narrowed.
+// typed returns the limits that the person typed for a mandate, if the attempt to narrow it was refused.
 func (p *mandatesView) typed(m *gatehouse.Mandate) (count, amounts string) {
 	if p.failed == nil || p.narrowed != m.ID {
 		return "", ""

@@ -33,8 +33,8 @@ func (c *Console) actionStanding(v *view) error {
 	return v.json(s)
 }
 
-// undoStanding reports whether an undo has replaced the action. A revision or a correction replaces an
-// action too.
+// undoStanding reports whether an undo has replaced the action. A revision or a correction also replaces an
+// action, but does not set UndoneBy.
 func (c *Console) undoStanding(v *view, a *gatehouse.Action) error {
 	if a.Superseded != "" {
 		next, err := c.cfg.Actions.FindAction(v.ctx, a.Superseded)

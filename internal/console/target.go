@@ -37,12 +37,13 @@ const (
 // target is the known state of an action's target before the change.
 type target struct {
 	card.Before
-	// asked is set when the target was asked, at the time at; why says why it did not answer.
+	// asked is set when the target was asked. at is the time of the reading. why is the reason why the
+	// target did not answer.
 	asked bool
 	at    time.Time
 	why   string
 	gone  bool
-	// canAsk is set when this person may have the target asked.
+	// canAsk is set when this person may request a reading of the target.
 	canAsk bool
 }
 
@@ -62,8 +63,8 @@ func (c *Console) targetOf(v *view, a *gatehouse.Action) target {
 	}
 }
 
-// readTarget asks the target, if this person may have it asked. A target that does not answer does
-// not fail the page.
+// readTarget asks the target for its state, if this person may request that. If the target does not
+// answer, the page shows the reason.
 func (c *Console) readTarget(v *view, a *gatehouse.Action) target {
 	t := c.targetOf(v, a)
 	if !t.canAsk {
@@ -120,7 +121,7 @@ func (c *Console) actionTarget(v *view) error {
 	return v.write(http.StatusOK, actionFacts(v, p))
 }
 
-// targetPath is the URL of actionTarget, with or without omissions.
+// targetPath is the URL of actionTarget. It keeps the page's choice between the full and the shortened payload.
 func targetPath(p *actionPage) string {
 	q := url.Values{}
 	if p.back != "" {

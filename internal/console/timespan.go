@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// timeSpan is a list's filter by time, in UTC. The parameters since and until are a minute or a day;
-// both belong to the span.
+// timeSpan is a list's filter by time, in UTC. The parameters since and until each name a minute or a
+// day; the span includes both.
 type timeSpan struct {
 	since, until string
 	// From and To are the span itself, To exclusive. They are zero without a bound.
@@ -39,7 +39,8 @@ func readTimeSpan(values url.Values) (s timeSpan, err error) {
 // formTime is how browsers write a time into a form.
 const formTime = "2006-01-02T15:04"
 
-// readFormTime reads a time or a day, and the length of its last unit.
+// readFormTime reads a parameter that names a minute or a day. It returns the start and the length of
+// that minute or day.
 func readFormTime(values url.Values, name string) (time.Time, time.Duration, error) {
 	text := strings.TrimSpace(values.Get(name))
 	if text == "" {

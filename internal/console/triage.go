@@ -13,7 +13,7 @@ import (
 // tally counts the rows of the inbox's tabs, for this person and the filters.
 type tally struct {
 	mine, team int
-	// snoozed counts those of mine that this person has snoozed.
+	// snoozed counts the actions that this person may decide but has snoozed; mine leaves them out.
 	snoozed int
 	// more is set when only the most urgent rows were counted.
 	more bool
@@ -90,7 +90,7 @@ func (c *Console) count(v *view, q inboxQuery, seen func(*gatehouse.Action)) (ta
 type inboxState struct {
 	Mine string `json:"mine"`
 	Team string `json:"team"`
-	// Snoozed is the text behind the count of mine.
+	// Snoozed is the text that follows the count of mine; see snoozedText.
 	Snoozed string `json:"snoozed"`
 	// Settled are the requested rows that are no longer pending.
 	Settled []settledRow `json:"settled"`
@@ -151,7 +151,7 @@ type inboxGroup struct {
 	rows      []inboxRow
 }
 
-// dueSoon is the remaining time from which a row shows its deadline.
+// dueSoon is the longest remaining time with which a row shows its deadline.
 const dueSoon = 4 * time.Hour
 
 // dueBucket is a deadline's bucket in the inbox's order, "" for distant ones.

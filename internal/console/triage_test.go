@@ -221,7 +221,7 @@ func TestAlikeRowsFold(t *testing.T) {
 	// Without a script, the box of the fold selects all of it; an item that is selected twice
 	// counts once.
 	bulk := ana.get("/inbox/bulk?fold=" + strings.Join(ids, ",") + "&pick=" + ids[0] + "&pick=" + high.ID)
-	bulk.want(http.StatusOK).has("Decide 5 items", "Approve 5 items", "L4 is decided one by one")
+	bulk.want(http.StatusOK).has("Decide 5 items", "Approve 5 items", "actions of L4 cannot be decided in bulk")
 	open := ana.get("/inbox?open=" + ids[2]).want(http.StatusOK)
 	open.has(testid("place") + ">4 of 7<")
 	if fold = between(open.body, testid("fold"), "<summary"); !strings.Contains(fold, "<details open") {

@@ -40,8 +40,8 @@ type Options struct {
 	// Dir was made by [Prepare], which also returned Warehouse.
 	Dir       string
 	Warehouse *Warehouse
-	// URL is the address of the gate that serves Dir. Admin has the secrets of its
-	// administrator.
+	// URL is the address of the gate that runs with the configuration in Dir. Admin has the secrets of
+	// its administrator.
 	URL   string
 	Admin gatehouse.Credentials
 	Stage Stage

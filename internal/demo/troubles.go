@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The customer of an order that arrives before the customer is known.
+// The customer of an order. The order arrives before the ledger has the customer.
 const newCustomerName = "Mara Lindqvist"
 
 var newCustomerID = customer(customerCount + 1)
@@ -168,7 +168,7 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 const repeats = 5
 
 // repeatedApproval: a client sends its approval five times more, concurrently, as if it had not got
-// the answer. One decision and one effect result.
+// the answer. The change is still decided once and applied once.
 func repeatedApproval(ctx context.Context, p *play, l *Line) error {
 	it, err := p.item(ctx, sku(501))
 	if err != nil {

@@ -105,7 +105,7 @@ func read(out http.ResponseWriter, r *http.Request, into any) bool {
 	return err == nil
 }
 
-// change makes one change unless its key is known, and drops the first answer.
+// change makes one change unless its key is known. It drops the answer to the first call of each operation.
 func (w *Warehouse) change(out http.ResponseWriter, r *http.Request, operation, key, statement string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,8 +36,8 @@ const codeBreakerOpen = gatehouse.CodeBreakerOpen
 //
 // A breaker counts consecutive failures. A call fails when the target did not
 // answer, reported that it cannot serve now, or rejected the credentials. A
-// refusal of the change itself shows that the target is well. A rate limit
-// shows neither. After the configured number of failures the breaker opens:
+// refusal of the change itself shows that the target is well. A rate limit is
+// no evidence for either. After the configured number of failures the breaker opens:
 // pushes for this connector are put back without an attempt. When its time is
 // over the breaker is half open: one push goes through as a trial, and its
 // result closes the breaker or reopens it for longer. A failed trial does not
@@ -202,7 +202,7 @@ func (j *job) reportToBreaker(s sign, failure *connector.Error) {
 	}
 	j.pass = false
 	if j.trial && s == signIll && j.push.AttemptBase < j.push.Attempts {
-		mine := *j.push // the row as claimed may belong to the batch
+		mine := *j.push // a copy: the claimed row may be shared with the batch
 		mine.AttemptBase++
 		j.push = &mine
 	}

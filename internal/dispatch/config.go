@@ -104,8 +104,9 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Unjudged is the error of a Recheck that needs a policy judgement. Judge evaluates the policy. It is called
-// outside the transaction, because it may take long, and fails when the context ends.
+// Unjudged is the error of an intent's transaction that needs slow work first: the evaluation of a policy, or a
+// reload of the connectors. Judge does this work outside the transaction, which then runs again. If Judge fails,
+// the push returns to the queue.
 type Unjudged interface {
 	error
 	Judge(ctx context.Context) error
@@ -210,10 +211,10 @@ type Dispatcher struct {
 	nudge chan struct{}
 	// full is true while some tenant may be at its MaxConcurrency.
 	full atomic.Bool
-	// asideUntil is set when a push is put back because this process cannot load the connectors of the store. Until
-	// then, Run does not wake at due times, so that a process with the stored version claims the push first.
+	// asideUntil is set when a push is put back because this process cannot load the connectors of the store. Before
+	// that time, Run does not wake at due times, so that a process with the stored version claims the push first.
 	asideUntil atomic.Pointer[time.Time]
-	// outdatedWait is how long such a push waits; tests shorten it.
+	// outdatedWait is how long a push waits that was put back for outdated connectors; tests shorten it.
 	outdatedWait time.Duration
 	// asideRescues holds the pushes that could not be rescued.
 	asideRescues aside.Set[string]

@@ -31,7 +31,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		if n == 0 {
 			return
 		}
-		d.full.Store(d.fair.bounded) // the claim may miss a push that settles from here on
+		d.full.Store(d.fair.bounded) // a push that settles during the claim must wake Run
 		got, err := d.start(ctx, "", n, func(j *job) {
 			jobs.Go(func() { defer d.done(j); j.process(ctx) })
 		})

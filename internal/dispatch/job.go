@@ -52,8 +52,8 @@ type job struct {
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
 	pass, trial bool
-	// refreshed is true once the job has reloaded the connectors of the store. outdatedReason is the
-	// reason if this process still has other versions.
+	// refreshed is true once the job has tried to reload the connectors of the store. outdatedReason is the
+	// error of that reload; nil for none.
 	refreshed      bool
 	outdatedReason error
 }
@@ -183,7 +183,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 	return true, "", nil
 }
 
-// first reports whether this is a first attempt that needs no look before the
+// first reports whether this is a first attempt that needs no read before the
 // intent. Then the transaction of the intent reads and checks everything.
 func (j *job) first() bool {
 	conn, ok := j.targets.Lookup(j.push.Tenant, j.push.Connector)
@@ -250,10 +250,10 @@ func successReceipt(tx gatehouse.ReadTx, p *gatehouse.Push) (*gatehouse.Receipt,
 // reason says why a push is quarantined.
 type reason struct {
 	code, detail string
-	// connector is true if this process has no definition of the connector, or another one than
-	// the proposal.
+	// connector is true if this process has no definition of the connector, or a definition that differs
+	// from the one at the proposal.
 	connector bool
-	// found is the target's present state for the audit leaf; "" for none.
+	// found holds the target's actual and expected state for the audit leaf; "" for none.
 	found gatehouse.JSON
 }
 
@@ -321,9 +321,9 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
-// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A
-// target that does not answer therefore uses up an attempt, whatever the lease; otherwise the
-// push would be released endlessly.
+// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A check
+// that ends at this deadline counts as a failed attempt. Without the deadline, a target that does not answer
+// would use up the lease, and prepare would release the push endlessly, without counting an attempt.
 func (j *job) readDeadline() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
 // readContext returns the context for reads of the target.

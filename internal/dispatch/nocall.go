@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector"
 )
 
-// settle records an effect that exists without a call under this claim.
+// settle ends the push as applied without a call under this claim: an earlier attempt had the effect.
 func (j *job) settle(ctx context.Context, r *gatehouse.Receipt) (string, error) {
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) { s.applied(r) })
 	return string(gatehouse.PushApplied), err

@@ -9,7 +9,7 @@ import (
 // has the stored version of the connectors.
 const codeOutdated = "connectors_outdated"
 
-// outdatedWait is how long such a push waits by default.
+// outdatedWait is how long a push with codeOutdated waits by default.
 const outdatedWait = 5 * time.Second
 
 // outdated is the error of a transaction that needs the connectors of the store reloaded. It

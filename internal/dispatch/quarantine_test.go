@@ -29,7 +29,7 @@ func (b *bench) tamper(statements ...string) {
 	}
 }
 
-var errRevoked = gatehouse.E(gatehouse.CodeAuthorityRevoked, "ana voted, but has lost the right to")
+var errRevoked = gatehouse.E(gatehouse.CodeAuthorityRevoked, "ana has voted, but no longer has the right to decide")
 
 // obstacles are the things that can change between approval and call.
 var obstacles = []struct {

@@ -26,9 +26,9 @@ func (r *Registry) RedactText(s string) string { return r.redactor().Text(s) }
 // RedactJSON removes the secrets from a JSON value.
 func (r *Registry) RedactJSON(j gatehouse.JSON) gatehouse.JSON { return r.redactor().JSON(j) }
 
-// redactResult removes the secrets from a result. A reversal that contains one
-// is dropped, and the receipt says so: without the secret it would be another
-// change.
+// redactResult removes the secrets from a result. A reversal that contains a
+// secret is dropped, and the receipt says so: without the secret, the reversal
+// would be another change.
 func (r *Registry) redactResult(res connector.Result) connector.Result {
 	if res.Reversal != nil && r.holdsSecret(res.Reversal) {
 		res.Reversal = nil
@@ -45,7 +45,8 @@ func (r *Registry) redactResult(res connector.Result) connector.Result {
 	return res
 }
 
-// holdsSecret reports whether a reversal contains a secret anywhere, or had one that its connector has redacted.
+// holdsSecret reports whether a reversal contains a secret anywhere, or the mark of a secret that its connector has
+// redacted.
 func (r *Registry) holdsSecret(v *gatehouse.Reversal) bool {
 	t := v.Target
 	return strings.Contains(string(gatehouse.MustJSON(v)), connector.Redacted) ||

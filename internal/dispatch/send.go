@@ -132,7 +132,7 @@ func (j *job) call(ctx context.Context, c *connector.Call) (outcome string, took
 		traced(callOutcome(failure), nil)
 	default:
 		// This process was suspended meanwhile: another worker may have the push.
-		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease was over before the call"}
+		failure = &connector.Error{Kind: connector.NotSent, Code: "lease_short", Detail: "the lease ended before the call"}
 	}
 	took = j.now().Sub(start)
 	j.failpoint(PointCalled)
@@ -179,10 +179,10 @@ func callOutcome(failure *connector.Error) string {
 	return string(receiptOutcome(failure.Kind))
 }
 
-// finalReadBack reads back before a push becomes unknown: the target may know the
-// outcome. It returns the receipt of the effect, or the verdict if there is none.
-// For class C, a person must judge an absent effect, because a replay
-// would be a second call.
+// finalReadBack asks the target for the effect before a push becomes unknown. It
+// returns the receipt of the effect; without an effect, it returns nil and the
+// verdict. For class C, the verdict is unknown even if the target rules the effect
+// out: a replay would be a second call, so a person decides about it.
 func (j *job) finalReadBack(ctx context.Context, kind connector.Kind) (*gatehouse.Receipt, verdict) {
 	j.clean = j.clean && kind != connector.Ambiguous
 	if found := j.readBack(ctx, j.until); found != nil {
@@ -211,8 +211,7 @@ func (j *job) freeSlot() {
 }
 
 // recordApplied writes a success without locks, on the state that the intent
-// stored. It returns false if nothing was stored; then record reads the current
-// state.
+// stored. It returns false after an error; then record reads the current state.
 func (j *job) recordApplied(ctx context.Context, r *gatehouse.Receipt) bool {
 	j.freeSlot()
 	j.failpoint(PointOutcome)
@@ -258,7 +257,7 @@ func (j *job) record(ctx context.Context, r *gatehouse.Receipt, fn func(*step) s
 	}
 }
 
-// recordLate stores evidence from a holder that lost its lease.
+// recordLate stores the receipt as late, after this worker has lost the lease.
 func (j *job) recordLate(ctx context.Context, r *gatehouse.Receipt) error {
 	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
 		s, err := begin(tx, queryOf(j.push), j.owner)

@@ -37,8 +37,8 @@ func queryOf(p *gatehouse.Push) gatehouse.PushQuery {
 }
 
 // update runs fn in a transaction if the push still belongs to this worker and
-// is in from; otherwise it fails with errLost. It also stores the read-back's
-// proof.
+// has the status from; otherwise it fails with errLost. It also stores the
+// read-back's proof.
 func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*step)) error {
 	return j.store.Update(ctx, j.push.Tenant, func(tx gatehouse.Tx) error {
 		s, err := begin(tx, j.query(from), j.owner)
@@ -56,9 +56,9 @@ func (j *job) update(ctx context.Context, from gatehouse.PushStatus, fn func(*st
 	})
 }
 
-// query returns the query that opens a transaction on the push. Before the call, it
-// includes the rights, and the receipt if none was read yet or a stopped worker may
-// have reported meanwhile.
+// query returns the query that opens a transaction on the push. Before the call, the
+// query includes the rights, and also the success receipt if load has not read that
+// receipt, or if the worker of an earlier attempt may have stored it since.
 func (j *job) query(from gatehouse.PushStatus) gatehouse.PushQuery {
 	q := queryOf(j.push)
 	q.Rights = from == gatehouse.PushPicking

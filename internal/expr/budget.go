@@ -15,7 +15,7 @@ import (
 // expression's context.
 const interruptEvery = 64
 
-// smallPart is how many small budgets are a whole one.
+// smallPart is the number of small budgets in a whole budget.
 const smallPart = 500
 
 // Budget limits the total cost of several expressions of one language. When its context ends, so does an
@@ -26,7 +26,7 @@ type Budget struct {
 	limit   uint64
 }
 
-// limit is the limit of budgets, with the unused cost tracker that each of them clones.
+// limit is the cost limit of one kind of budget, with an unused cost tracker that each new budget clones.
 type limit struct {
 	cost    uint64
 	tracker *cost.Tracker
@@ -49,7 +49,7 @@ func (l limit) budget(ctx context.Context) (*Budget, error) {
 // Budget returns an unspent budget with the limit of a single expression, [Config.Cost].
 func (l *Language) Budget(ctx context.Context) (*Budget, error) { return l.whole.budget(ctx) }
 
-// SmallBudget returns an unspent budget of a 500th of that limit.
+// SmallBudget returns an unspent budget of a 500th of [Config.Cost].
 func (l *Language) SmallBudget(ctx context.Context) (*Budget, error) { return l.small.budget(ctx) }
 
 // Spent reports whether the budget is used up.

@@ -61,9 +61,10 @@ func (e *Expression) EvalCost(a cel.Activation) (ref.Val, uint64, error) {
 type Check func(root ast.Expr, fail func(at ast.Expr, format string, args ...any))
 
 // Compile parses and checks an expression, whose value must have one of the
-// wanted types (nil means any), and plans its program. Beyond CEL's own checks
-// it refuses floats, dec() of text that is not a number, iteration variables
-// that hide a fact, and whatever check refuses. check may be nil.
+// wanted types (nil means any), and plans its program. Beyond CEL's own errors,
+// it reports double(), dec() of text that is not a number, comparisons that can
+// never hold, iteration variables with the name of a fact, and the problems that
+// check reports. check may be nil.
 func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expression, []Error) {
 	lines := lineStarts(source)
 	parsed, issues := l.surface.Parse(source)

@@ -8,7 +8,7 @@ import (
 )
 
 // costs gives CEL the cost of the core's functions; a function that is not
-// listed costs one. The unit for text is ten bytes, as for CEL's own functions.
+// listed costs one. Ten bytes of text cost one, as for CEL's own functions.
 func costs(more map[string]cost.FunctionTracker) []cost.TrackerOption {
 	both := func(args []ref.Val, _ ref.Val) *uint64 {
 		n := 1 + min(Weight(args[0]), Weight(args[1]))
@@ -48,8 +48,8 @@ func costs(more map[string]cost.FunctionTracker) []cost.TrackerOption {
 	return options
 }
 
-// scalarWeight is the weight of a string or number. Adding or measuring lists
-// and maps does not walk them.
+// scalarWeight is the weight of a string or number, and 0 for other values:
+// adding or measuring lists and maps does not walk them.
 func scalarWeight(v ref.Val) uint64 {
 	switch v.(type) {
 	case types.String, Number:

@@ -42,8 +42,8 @@ type Config struct {
 }
 
 // GivenPrefix prefixes the variable that replaces has(fact). The activation
-// resolves it to whether the fact is present. No source can contain it, because
-// CEL names never begin with @.
+// resolves that variable to true if the fact is present, else to false. No source
+// can contain the prefix, because CEL names never begin with @.
 const GivenPrefix = "@given."
 
 // roots maps the part before the dot to the names after it; a fact without a

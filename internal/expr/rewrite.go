@@ -102,7 +102,7 @@ func (r *rewriter) decimal(e ast.Expr, value float64) {
 
 // operators is the second pass, between the two checks.
 //
-// In CEL, && and || absorb an error if the other side decides, on either side.
+// In CEL, && and || absorb an error on either side if the other side decides.
 // Here they evaluate from left to right. An error to the left of the deciding
 // term is an error of the whole. Terms to the right of it are not evaluated, so
 // that has(x) && x > 1 is a guard. The macros all and exists expand to && and

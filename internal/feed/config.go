@@ -141,7 +141,7 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		}),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("NATS is disconnected; hints and events wait for it, nothing else does", "error", err)
+				log.Warn("NATS is disconnected; events wait in the log, and hints are dropped until it is back", "error", err)
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { log.Warn("NATS", "error", err) }),
@@ -154,7 +154,7 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		return nil, fmt.Errorf("nats: %w", redact(err, c.URL))
 	}
 	if !conn.IsConnected() {
-		log.Warn("NATS does not answer yet; hints and events wait for it, nothing else does")
+		log.Warn("NATS does not answer yet; events wait in the log, and hints are dropped until it does")
 	}
 	return conn, nil
 }
@@ -190,7 +190,8 @@ var errURL = errors.New(
 		"password " +
 		"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
 
-// CheckURL reports whether addresses are well-formed, without quoting them.
+// CheckURL returns an error if addresses are not well-formed. The error does not
+// quote the addresses, which may contain a password.
 func CheckURL(addresses string) error {
 	if !plainURL(addresses) {
 		return errURL

@@ -16,7 +16,7 @@ import (
 const (
 	// HeaderIndex is the entry's index in its tenant's log.
 	HeaderIndex = "Gatehouse-Index"
-	// HeaderLeafHash commits to the entry: base64, as in its leaf_hash.
+	// HeaderLeafHash is the leaf_hash of the entry, in Base64.
 	HeaderLeafHash = "Gatehouse-Leaf-Hash"
 )
 
@@ -61,9 +61,9 @@ func entryID(e *gatehouse.Entry) (string, error) {
 	return messageID(&l), err
 }
 
-// messageID is the id by which the server detects a repeated message: for a
-// decision its approval, which has only one decision; for anything else its
-// event.
+// messageID is the id by which the server detects a repeated message: the id of
+// the approval for a decision, since an approval has only one decision; the id of
+// the leaf for any other entry.
 func messageID(l *leaf) string {
 	if l.Type == "hitl.approved" || l.Type == "hitl.rejected" {
 		var data struct {

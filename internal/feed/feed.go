@@ -24,7 +24,7 @@ const (
 	// sizes of all logs took, so that with many tenants these reads stay a small
 	// load. The pause is at most poll.
 	rest = 9
-	// standback is the minimum pause after another replica was first.
+	// standback is the minimum pause after another replica has published first.
 	standback = time.Second
 	// remind is the number of consecutive failures of which only the first is
 	// logged.

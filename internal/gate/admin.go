@@ -31,7 +31,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 	}
 	if tenant != c.Principal.Tenant && c.Principal.Tenant != gatehouse.DefaultTenant {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired,
-			"only an administrator of the tenant default makes the first principal of another")
+			"only an administrator of the tenant default can create the first principal of another tenant")
 	}
 
 	p := &gatehouse.Principal{

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// newApproval builds the approval: how many people must approve, who may, and who may not. why is the
-// reason when too few people may approve; "" otherwise.
+// newApproval builds the approval of an action: the number of required approvals, the audience and the
+// excluded people. why is the reason if too few people may approve; "" otherwise.
 func newApproval(
 	tx gatehouse.ReadTx, proposer *gatehouse.Principal, a *gatehouse.Action, v gatehouse.Verdict, from lineage,
 ) (ap *gatehouse.Approval, why string, err error) {

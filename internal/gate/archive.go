@@ -12,8 +12,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// The archiver's pace: a transaction is short, and after each one the archiver
-// rests much longer than it worked, so that decisions are not delayed.
+// The archiver's pace, so that decisions are not delayed: a scan plans about
+// archivePlan actions, and a transaction moves about archiveBatch of them. The
+// archiver then rests archiveRest times as long as it worked, up to
+// longestArchive.
 const (
 	archivePlan    = 128
 	archiveBatch   = 16
@@ -25,8 +27,8 @@ const (
 type ArchiveMetrics interface {
 	// Archived counts archived actions.
 	Archived(n int)
-	// Behind reports by how much the oldest action that the pass has planned so far
-	// exceeds the retention; 0 when it has planned none.
+	// Behind reports how long ago the oldest of the actions that the pass has planned
+	// so far reached the end of the retention; 0 when the pass has planned none.
 	Behind(d time.Duration)
 }
 
@@ -41,7 +43,7 @@ type Archiver struct {
 	planned []gatehouse.ActionFamily
 	before  time.Time
 	after   int64
-	// behind is the most that a plan of this pass was behind.
+	// behind is the value of ArchiveMetrics.Behind in this pass.
 	behind time.Duration
 }
 

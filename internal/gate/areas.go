@@ -2,7 +2,7 @@ package gate
 
 import "github.com/gatehouse-dev/gatehouse"
 
-// The parts of a transaction that functions of several areas take.
+// The subsets of [gatehouse.Tx] that functions of several areas take as parameters.
 type (
 	// changeRecorder records changes of rights or rules: see recordChange.
 	changeRecorder interface {
@@ -52,7 +52,7 @@ type (
 		gatehouse.ActionReader
 		gatehouse.PushReader
 	}
-	// objectReader finds actions and runs, and who may read them.
+	// objectReader reads actions, runs and principals, to check who may read an object.
 	objectReader interface {
 		gatehouse.ActionReader
 		gatehouse.IdentityReader

@@ -116,7 +116,7 @@ func (g *Gate) readBackPush(ctx context.Context, c *gatehouse.Caller, id string)
 		res.Detail = "the target did not answer"
 		return res, nil
 	case receipt == nil:
-		res.Detail = "the target cannot prove it either way: check the outcome there, then resolve it"
+		res.Detail = "the target proves neither outcome: check the target, then resolve the push"
 		return res, nil
 	}
 	err = g.Update(ctx, p.Tenant, nil, func(tx gatehouse.Tx) error {

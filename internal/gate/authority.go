@@ -14,6 +14,8 @@ import (
 //
 // The proposer is read without a lock: a sponsor set while this transaction runs counts as set
 // after it, and the next check bars that sponsor. rights may be nil; whatever it lacks is read.
+// voter is nil if no vote is about to be stored. from is the principal whose right voter uses; nil
+// for the voter's own.
 func (g *Gate) votersStand(
 	tx voterFacts, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {
@@ -65,7 +67,7 @@ func (g *Gate) votersStand(
 		}
 		if at < 0 || whose < 0 || a.Approval.Bars(found[at]) || !found[at].MayDecide() || excluded(barred, found[at]) ||
 			MayAnswer(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
-			return revoked("%s voted, but has lost the right to", v.name).With("voter", v.name)
+			return revoked("%s has voted, but no longer has the right to decide", v.name).With("voter", v.name)
 		}
 		if err := g.editorStands(tx, a, found[at]); err != nil {
 			return err
@@ -105,8 +107,8 @@ func sponsors(tx gatehouse.IdentityReader, a *gatehouse.Action, rights *gatehous
 // Recheck fails with code authority_revoked if an approved action may no longer be carried out. The
 // active policy must not deny the action, and must require neither more people nor a confirmation
 // that the approval did not require; the required number of people must have approved it and still
-// have the right to. Recheck runs in the transaction that records the intent to call. If the policy
-// judges too slowly for it, the error is [*unjudged].
+// have the right to. Recheck runs in the transaction that records the intent to call. If the
+// evaluation of the policy is too slow for that transaction, the error is [*unjudged].
 func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error {
 	if rights == nil {
 		version, err := tx.ActivePolicyVersion()

@@ -34,7 +34,7 @@ func (g *Gate) countBulk(ctx context.Context, c *gatehouse.Caller) error {
 			calls = calls[1:]
 		}
 		if len(calls) >= bulkPerMinute {
-			e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d decisions in bulk a minute; wait a moment", bulkPerMinute)
+			e := gatehouse.E(gatehouse.CodeRateLimited, "at most %d bulk decisions per minute; retry later", bulkPerMinute)
 			e.RetryAfter = max(1, int(math.Ceil(calls[0].Add(time.Minute).Sub(now).Seconds())))
 			return e
 		}
@@ -93,7 +93,7 @@ func (g *Gate) decideEach(
 	for i, item := range b.Items {
 		if seen[item.ActionID] {
 			out.Results[i] = gatehouse.BulkResult{ActionID: item.ActionID, Skipped: "duplicate",
-				Detail: "its first place in items counts"}
+				Detail: "the action is listed twice; only its first item counts"}
 			continue
 		}
 		seen[item.ActionID] = true
@@ -133,7 +133,7 @@ func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gate
 	a, err := g.FindAction(ctx, item.ActionID)
 	if err == nil && a.RiskLevel.NeedsConfirmation() {
 		res.Skipped = "individual_decision_required"
-		res.Detail = a.RiskLevel.String() + " is decided one by one"
+		res.Detail = "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 		return res
 	}
 	if err == nil && b.Decision == gatehouse.Approve && card.ClaimDiffers(a) {

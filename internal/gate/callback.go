@@ -67,9 +67,9 @@ func (g *Gate) checkCallback(tenant string, c *gatehouse.Callback) error {
 func unsupportedCallback(kind, key string) error {
 	return &gatehouse.Error{
 		Code:   gatehouse.CodeUnsupported,
-		Detail: "callbacks of type " + kind + " are not switched on here: see " + key + " in the configuration",
+		Detail: "callbacks of type " + kind + " are not enabled on this server: see " + key + " in the configuration",
 		Violations: gatehouse.Violations{{
-			Pointer: "/callback/type", Detail: "is not switched on on this server: see " + key,
+			Pointer: "/callback/type", Detail: "is not enabled on this server: see " + key,
 		}},
 	}
 }
@@ -92,7 +92,7 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 }
 
 // WithdrawGone cancels a pending action whose proposer no longer waits for its
-// callback. It does not change any other action.
+// callback. It changes nothing if the action is decided or has expired.
 func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	moved := false
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {

@@ -20,7 +20,8 @@ const maxRetyped = 24
 // confirmation chooses the value that an approver must retype at L4 and L5. It is the first of these that the
 // action has, and that a person can type:
 //
-//   - the number of affected records, at most, or of actions approved in advance
+//   - the number of affected records, or the largest possible number
+//   - the number of actions approved in advance
 //   - the new value of one of salientFields
 //   - the new value of the only changed field, if it is short
 //   - the reference of the target
@@ -101,8 +102,8 @@ func onlyChange(a *gatehouse.Action) (field string, value gatehouse.JSON, ok boo
 }
 
 // wantsReason reports whether the approval lacks a required reason. At L5, every approver after the first must give
-// a reason in the console, which hides the earlier reasons until then. API callers have pages of their own, so
-// their notes are optional.
+// a reason in the console, which hides the earlier reasons until then. Callers without a session decide outside the
+// console, so their notes are optional.
 func (r *ruling) wantsReason() bool {
 	return r.caller.Session != nil && r.action.RiskLevel > gatehouse.L4 &&
 		r.action.Approval.Approvals() > 0 && strings.TrimSpace(r.decision.Notes) == ""

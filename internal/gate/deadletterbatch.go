@@ -19,7 +19,8 @@ func deadLetterCaller(ctx context.Context, role gatehouse.Role) (*gatehouse.Call
 	return c, Require(c, role)
 }
 
-// selected lists the ids of a selection; all selects every dead letter.
+// selected lists the ids of a selection: its IDs or, without IDs, every dead letter if all is true, else the
+// dead letters of its filter.
 func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, all bool) (ids []string, err error) {
 	if len(s.IDs) > 0 {
 		return s.IDs, nil

@@ -105,7 +105,7 @@ func decideAs[T any](
 	return out, nil
 }
 
-// find reads the action and, to approve a pending one, the active policy.
+// find reads the action and, if the decision approves a pending action, evaluates the veto of the active policy.
 func (r *ruling) find(ctx context.Context) error {
 	var policyErr error
 	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
@@ -115,7 +115,7 @@ func (r *ruling) find(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		err = policyErr // outside of View, which would report a missing action
+		err = policyErr // not from View, which would report a missing policy as a missing action
 	}
 	if err != nil {
 		return err
@@ -249,8 +249,8 @@ func (r *ruling) readsTarget(a *gatehouse.Action) bool {
 	return !r.decision.AcknowledgeStale && r.gate.targets.Checks(subject(a))
 }
 
-// ready reports whether the transaction of an approval has all that it needs: the veto of the active policy,
-// which it judges itself if that is quick, and what prepare reads from the target.
+// ready reports whether the transaction of an approval has all that it needs: the veto of the active policy and,
+// if the approval reads the target, the result of prepare. ready evaluates the veto itself if that is quick.
 func (r *ruling) ready(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) (bool, error) {
 	if r.known != nil {
 		return true, nil

@@ -280,9 +280,9 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter whose approval prevents another approval by the right of holder: the
-// holder's own person, or a delegate who used that right. It skips the votes of except, and returns
-// "" if there is no such voter. Each right counts once.
+// usedBy returns the name of the voter whose approval has used the right of holder, which counts only once: the
+// holder's own person, or a delegate who voted for that person. It skips the votes of except, and returns "" if
+// there is no such voter.
 func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {
 		if v.Decision != gatehouse.Approve || v.Person == except.Person {
@@ -306,9 +306,10 @@ func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except 
 	return "", nil
 }
 
-// chooseDelegator sets the delegator by whose right the person votes: to approve, the first one
-// whose right is unused. It fails if an approval has no unused right: all delegators' are used or,
-// without delegators, a delegate has used the person's own.
+// chooseDelegator sets the delegator by whose right the person votes: for an approval, the first
+// delegator whose right is unused; for a rejection, the first delegator. An approval fails if the
+// rights of all delegators are used or, without delegators, if a delegate has used the person's own
+// right.
 func (r *ruling) chooseDelegator(tx gatehouse.IdentityReader) error {
 	var used error
 	person := r.caller.Principal
@@ -324,7 +325,7 @@ func (r *ruling) chooseDelegator(tx gatehouse.IdentityReader) error {
 			r.from = from
 			return nil
 		}
-		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "you answer for %s, for whom %s has already voted",
+		used = gatehouse.E(gatehouse.CodeAlreadyVoted, "you can vote only on behalf of %s, and %s has already done so",
 			from.Name, by).With("decision", gatehouse.Approve)
 	}
 	if used != nil || r.decision.Decision == gatehouse.Reject {

@@ -28,7 +28,7 @@ func (g *Gate) deviceChannel(tenant string) *ChannelInfo {
 
 // errNoDevices is the error for a tenant without a channel that sends to devices.
 func errNoDevices() *gatehouse.Error {
-	return gatehouse.E(gatehouse.CodeUnsupported, "no channel of kind webpush is switched on for this tenant")
+	return gatehouse.E(gatehouse.CodeUnsupported, "no channel of kind webpush is configured for this tenant")
 }
 
 // SendsToDevices reports whether the caller's tenant has a channel that sends to
@@ -155,8 +155,8 @@ func (g *Gate) TestDevice(ctx context.Context, id string) (*gatehouse.Notificati
 	return n, usecase.NotFound(err, "device")
 }
 
-// WebPushKey returns the key by which push services know a tenant. The first call
-// makes it.
+// WebPushKey returns the key by which push services identify a tenant. The first
+// call creates the key.
 func (g *Gate) WebPushKey(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error) {
 	if g.config.Master == nil {
 		return nil, errNoMaster()

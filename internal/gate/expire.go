@@ -21,7 +21,8 @@ const (
 	longestSweep = time.Second
 )
 
-// Sweep runs SweepTimely, SweepHeld and SweepExpired, and rests after a full batch.
+// Sweep runs SweepTimely, SweepHeld and SweepExpired, and rests after a full batch, up to longestSweep.
+// most is the size of the largest of the three batches.
 func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 	began := time.Now()
 	for _, sweep := range []func(context.Context) (int, error){g.SweepTimely, g.SweepHeld, g.SweepExpired} {

@@ -102,8 +102,8 @@ type Config struct {
 	// SecretUses returns, for each stored secret of a tenant, the connectors that use the secret. The caller
 	// may change the map. A nil function means that no connector uses any.
 	SecretUses func(tenant string) map[string][]string
-	// CheckConnectors returns an error if this server cannot use a connectors file with the given content. It
-	// is nil if the store has no connectors.
+	// CheckConnectors returns an error if this server cannot use a connectors file with the given content. A nil
+	// function means that this server keeps no connectors in its store.
 	CheckConnectors func(ctx context.Context, source string) error
 	// LinkTTL is how long a signed link is valid. LinkRotation is the age at which a signing key is replaced.
 	// See [gatehouse.DefaultLinkTTL].

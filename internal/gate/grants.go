@@ -18,7 +18,7 @@ var _ gatehouse.GrantService = (*Gate)(nil)
 // maxGrantList bounds the length of one list.
 const maxGrantList = 500
 
-// CreateGrant stores a grant of the caller. It decides in advance, so it needs the same
+// CreateGrant stores a grant of the caller. A grant decides in advance, so it needs the same
 // proof as every change of rights.
 func (g *Gate) CreateGrant(ctx context.Context, n gatehouse.NewGrant) (*gatehouse.Grant, error) {
 	c, err := gatehouse.CallerFrom(ctx)
@@ -89,7 +89,8 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 		}.Err()
 	}
 
-	// The lock orders this against a change that removes the right and then ends grants.
+	// The lock keeps a concurrent change from removing the right, and ending the grants, before this grant is
+	// stored.
 	grantors, err := tx.PrincipalsForShare([]string{c.Principal.ID})
 	if err != nil {
 		return nil, err
@@ -132,7 +133,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 func (g *Gate) grantTarget(tenant string, n *gatehouse.NewGrant) (string, error) {
 	if n.Connector == PolicyConnector || n.Connector == workflow.ApprovalConnector {
 		return "", gatehouse.Violations{
-			{Pointer: "/connector", Detail: "asks a question of Gatehouse itself, never approved in advance"},
+			{Pointer: "/connector", Detail: "is an internal connector of Gatehouse: its actions cannot be approved in advance"},
 		}.Err()
 	}
 	p := gatehouse.Proposal{Connector: n.Connector, Operation: n.Operation}
@@ -288,8 +289,9 @@ func endGrantsOf(tx gatehouse.Tx, by author, p *gatehouse.Principal) error {
 	return err
 }
 
-// endGrantsUnder ends all grants, or all mandates, if a newly active policy allows
-// none. Others end at the first use that the policy does not allow.
+// endGrantsUnder ends all grants if a newly active policy allows no grants, and all
+// mandates if it allows no mandates. Otherwise, a grant or mandate ends at the first
+// use that the policy does not allow.
 func endGrantsUnder(tx gatehouse.Tx, by author, source string) error {
 	p, err := policy.Parse([]byte(source))
 	if err != nil || p.GrantUpTo() == 0 {

@@ -80,8 +80,9 @@ type covered struct {
 // amounts of a limit; ok is false where the money cannot be counted. New values count
 // in full: a difference would depend on the present state, which the proposer claims.
 // The claimed magnitude can only raise a sum. An amount without a currency counts in
-// the limit's currency if the limit has only one and the payload names no other. A currency
-// that the payload names must be that of an amount: the target may read the amount in it.
+// the limit's currency if the limit has only one and the payload names no other. If the
+// payload names a currency in which no amount is counted, ok is false: the target may read
+// a counted amount in that currency.
 func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.Magnitude, ok bool) {
 	only, named := "", currenciesNamed(a)
 	if len(limit) == 1 && len(named) <= 1 && (len(named) == 0 || named[limit[0].Currency]) {
@@ -119,7 +120,7 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 			return before
 		})
 	}
-	// Rounded up to millionths: a longer number could not be read back.
+	// The amounts are rounded up to millionths, which bounds the length of the stored sums.
 	for i := range list {
 		micros, err := list[i].Amount.Micros()
 		if err != nil || list[i].Currency == "" {
@@ -130,8 +131,8 @@ func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.M
 	return list, true
 }
 
-// currenciesNamed returns the codes of currencies that are values anywhere in an action's payload: the field of a
-// currency may have a name that does not indicate one.
+// currenciesNamed returns the currency codes among all values in an action's payload, whatever the names of their
+// fields.
 func currenciesNamed(a *gatehouse.Action) map[string]bool {
 	found := map[string]bool{}
 	for _, payload := range []gatehouse.JSON{a.ProposedChange, a.CurrentState} {

@@ -10,7 +10,7 @@ import (
 
 // ActionGrounds returns the facts by which the policy judged an action of the caller's tenant,
 // using the version that judged it. The proposer is read in its present state. The result is nil
-// when that version no longer exists or loads: then only the reasons stored with the action remain.
+// when that version is missing or does not load: then only the reasons stored with the action remain.
 func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehouse.Grounds, error) {
 	var out *gatehouse.Grounds
 	err := g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

@@ -90,7 +90,7 @@ func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupCh
 			return err
 		}
 		if len(r.Add) == 0 && len(r.Remove) == 0 {
-			return gatehouse.Violations{{Pointer: "/add", Detail: "name somebody to add, or to remove"}}.Err()
+			return gatehouse.Violations{{Pointer: "/add", Detail: "add or remove must name at least one person"}}.Err()
 		}
 		add, err := peopleNamed(people, "/add", r.Add)
 		if err != nil {
@@ -197,8 +197,8 @@ func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) 
 	return ids, v.Err()
 }
 
-// setMembership adds or ends a person's membership by hand. Memberships from a
-// sign-in stay.
+// setMembership adds or removes the membership that administrators set by hand, and
+// reports whether p has changed. Memberships from a sign-in stay.
 func setMembership(p *gatehouse.Principal, group string, member bool) bool {
 	var byHand []string
 	for _, m := range p.Groups {

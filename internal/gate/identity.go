@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// The prefixes of the secrets of people and programs.
+// The prefixes of API keys and of edit tokens.
 const (
 	keyPrefix  = "gth_"
 	editPrefix = "gte_"
@@ -49,7 +49,7 @@ func (g *Gate) Authenticate(ctx context.Context, key string) (*gatehouse.Princip
 	return p, err
 }
 
-// CheckEditToken compares a person's second secret in constant time.
+// CheckEditToken reports whether a token is the person's edit token. It compares the hashes in constant time.
 func (g *Gate) CheckEditToken(ctx context.Context, p *gatehouse.Principal, token string) (bool, error) {
 	if !strings.HasPrefix(token, editPrefix) || len(token) > 256 {
 		return false, nil
@@ -86,7 +86,7 @@ func (g *Gate) Bootstrap(ctx context.Context) (*gatehouse.Credentials, error) {
 			return err
 		}
 		if len(known.Items) > 0 {
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "this data folder has an administrator already")
+			return gatehouse.E(gatehouse.CodeAlreadyExists, "this store already has a principal")
 		}
 		if err := g.insertTenant(tx, gatehouse.DefaultTenant, author{id: initAuthor}); err != nil {
 			return err

@@ -22,7 +22,7 @@ const rotationAuthor = "schedule"
 // errNoMaster is the error of a server without a master key.
 func errNoMaster() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeUnsupported,
-		"no master key is configured, so nothing can be sealed: see links.master_key")
+		"no master key is configured, so keys and secrets cannot be encrypted: see links.master_key")
 }
 
 // ringAAD returns the associated data of a sealed key of the ring.
@@ -150,8 +150,8 @@ func (g *Gate) RotateLinkKeys(ctx context.Context) (out *gatehouse.RingKey, err 
 	return out, err
 }
 
-// RevokeLinkKey revokes a key. If it was the active one, it makes a new one, provided
-// that the server has a master key.
+// RevokeLinkKey revokes a key. If that key was active and the server has a master key,
+// RevokeLinkKey makes a new active key.
 func (g *Gate) RevokeLinkKey(ctx context.Context, id string) (out *gatehouse.RingKey, err error) {
 	err = g.changeKeys(ctx, "link key", func(tx gatehouse.Tx, c *gatehouse.Caller) error {
 		out = nil

@@ -187,7 +187,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 	})
 	if i < 0 {
 		return nil, gatehouse.E(gatehouse.CodeNotFound,
-			"no channel %s is switched on for this tenant; gatehouse notify channels lists those that are",
+			"no channel %s is configured for this tenant; gatehouse notify channels lists those that are",
 			gatehouse.Quote(channel))
 	}
 

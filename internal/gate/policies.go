@@ -183,8 +183,8 @@ func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, kn
 	return j, true, err
 }
 
-// asksMore returns what today's verdict requires beyond what the approval required when the action
-// was judged: more people, or a confirmation. It returns "" if it requires no more.
+// asksMore returns what a present verdict (outcome, level, required) requires beyond the action's approval: more
+// people, or a confirmation. It returns "" if the verdict requires no more.
 func asksMore(a *gatehouse.Action, outcome gatehouse.Outcome, level gatehouse.RiskLevel, required int) string {
 	if outcome != gatehouse.OutcomeNeedsApproval && !level.NeedsPerson() {
 		return ""

@@ -21,7 +21,7 @@ const (
 	PolicyOperation = "apply_policy"
 )
 
-// policyText is the shape of the proposed change and of its pre-image.
+// policyText is the JSON form of a change, and of its pre-image, of a policy or of the connectors in the store.
 type policyText struct {
 	Source string `json:"source"`
 }
@@ -136,7 +136,8 @@ func (g *Gate) ActivePolicyOf(ctx context.Context, tenant string) (version int, 
 
 // BreakGlass replaces a tenant's policy without the gate. It takes no caller: it is
 // for people with direct access to the store, when nobody can approve any more. The
-// log entry has its own type, and every administrator is notified.
+// log gets an entry of its own type besides policy.applied, and every administrator
+// is notified.
 func (g *Gate) BreakGlass(ctx context.Context, tenant, source string) (*gatehouse.PolicyVersion, error) {
 	if _, err := policy.Parse([]byte(source)); err != nil {
 		return nil, policyError(err)

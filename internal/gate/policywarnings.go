@@ -20,8 +20,8 @@ func lint(p *policy.Policy) []gatehouse.PolicyFinding {
 	return out
 }
 
-// policyRemarks adds findings for asked people and groups that the tenant lacks, and
-// for too few people who can answer. It sorts all findings by line.
+// policyRemarks adds a finding for each person or group that the policy asks and the tenant does not have, and for
+// each question that too few people can answer. It sorts all findings by line.
 func policyRemarks(
 	tx gatehouse.IdentityReader,
 	p *policy.Policy,

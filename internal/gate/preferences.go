@@ -20,8 +20,8 @@ func (g *Gate) ListPreferences(ctx context.Context) (list []*gatehouse.Preferenc
 	return list, err
 }
 
-// preferences lists the channels of the tenant that send to persons, with what a
-// principal has stored for them.
+// preferences returns a principal's preference for each channel of the tenant that sends to persons. For a channel
+// without a stored preference, it returns a preference that mutes nothing.
 func (g *Gate) preferences(tx gatehouse.ReadTx, p *gatehouse.Principal) ([]*gatehouse.Preference, error) {
 	stored, err := tx.ListPreferences(p.ID)
 	if err != nil {

@@ -18,6 +18,7 @@ type Previewer interface {
 
 // The limits for previews, which cost a target more than a read.
 const (
+	// previewServes is how long callers share the result of a preview.
 	previewServes = 5 * time.Second
 	// previewsAtOnce is the number of concurrent previews of one connector. It is below
 	// the number of connections that a connector has for its changes.
@@ -44,9 +45,9 @@ func MayPreview(p *gatehouse.Principal) bool {
 		p.Has(gatehouse.RoleAdmin) || p.Has(gatehouse.RoleAuditor))
 }
 
-// Preview asks the target of a pending action what carrying it out would do. It takes at
-// most as long as the check at an approval, decides nothing, and changes nothing. When
-// the target does not answer, the error has code busy.
+// Preview asks the target of a pending action what effect the action would have. It waits at most
+// [Config.CheckTimeout], decides nothing, and changes nothing. When the target does not answer, the error has code
+// busy.
 func (g *Gate) Preview(ctx context.Context, id string) (*gatehouse.Preview, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

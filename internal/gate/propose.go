@@ -17,7 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// Propose judges a proposal and stores it. A deny is an answer, not an error.
+// Propose evaluates the policy for a proposal and stores the action. A denied action is a result, not an error. The
+// bool is true if the action was stored earlier, by a proposal with the same idempotency key.
 func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
 	c, err := Proposer(ctx)
 	if err != nil {
@@ -41,7 +42,7 @@ func Proposer(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, Require(c, gatehouse.RoleProposer)
 }
 
-// lineage is what the gate itself adds to a proposal, such as the action that it revises.
+// lineage is the data that the gate adds to a proposal, such as the action that the proposal revises.
 type lineage struct {
 	revision int
 	// supersedes is the revised action; the same transaction checks and supersedes it.
@@ -52,8 +53,8 @@ type lineage struct {
 	// cannot decide, besides the proposer and related people.
 	required int
 	barred   []string
-	// starter is the principal that started the proposing run, nil for none: its ceilings
-	// per agent apply.
+	// starter is the principal that started the proposing run, nil for none. The starter's
+	// ceilings per agent apply to the action.
 	starter *gatehouse.Principal
 	// title is the question of an approval step or of a plan; "" for none. about is the
 	// entity whose state an approval step asks about; nil for none.
@@ -62,8 +63,8 @@ type lineage struct {
 	// author is the original proposer where the caller rebases, edits or undoes; nil where
 	// the caller proposes.
 	author *gatehouse.Principal
-	// editedBy and edit describe a change that is not the author's, and editors are all
-	// who edited it. editing says that the caller edits it now.
+	// editedBy and edit describe a reviewer's edit of the author's change. editors are all
+	// people who have edited the change. editing says that this proposal is the caller's edit.
 	editedBy string
 	edit     *gatehouse.Edit
 	editors  []string
@@ -81,7 +82,7 @@ type lineage struct {
 	opened *gatehouse.OpenedProposal
 }
 
-// find is FindPrincipal, without a query for people who are in opened.
+// find returns a finder that takes the principals of opened.Named from there, and reads all others from the store.
 func (from *lineage) find(tx gatehouse.ReadTx) finder {
 	return func(idOrName string) (*gatehouse.Principal, error) {
 		p, opened := from.opened.Named[idOrName]
@@ -156,8 +157,8 @@ func (g *Gate) propose(
 	var tried *gatehouse.Action
 	var replayed bool
 	u := usecase.Case{By: c, Prepare: prepare, Open: func(tx gatehouse.Tx) (known gatehouse.CallerFacts, err error) {
-		// The clock of a revision is read under the action's lock, as for a decision: no
-		// revision succeeds after somebody was told that the action has expired.
+		// OpenProposal locks the superseded action before the transaction reads the clock, as a
+		// decision does. So no revision succeeds after a client has seen the action as expired.
 		q := d.query(from.proposer(c))
 		q.By, q.Key, q.Supersedes = c, p.IdempotencyKey, d.action.Supersedes
 		if from.opened, err = tx.OpenProposal(q); err == nil {
@@ -203,7 +204,7 @@ func (g *Gate) propose(
 	return out, replayed, nil
 }
 
-// query is the query that opens the draft's transaction.
+// query returns the draft's query for OpenProposal; an empty query for a denied draft.
 func (d *draft) query(proposer *gatehouse.Principal) (q gatehouse.ProposalQuery) {
 	if d.verdict.Outcome == gatehouse.OutcomeDeny {
 		return q
@@ -302,7 +303,7 @@ func (g *Gate) insertDraft(
 func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action, v judgement, from lineage) error {
 	now := tx.Now()
 	a.RiskLevel = max(v.RiskLevel, a.RiskLevel, a.ClaimedRisk)
-	// ProposedAt is the time by which the policy judged.
+	// If the policy used a time for its verdict, ProposedAt is that time.
 	if a.ProposedAt = v.at; v.at.IsZero() {
 		a.ProposedAt = now
 	}
@@ -366,8 +367,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 	return g.useGrants(tx, a, v)
 }
 
-// askRepeated requires people's approval for a change that a dead letter makes too: after a replay
-// of the dead letter, both would have their effect. deadLetter is the id of its action; "" for none.
+// askRepeated requires approval by people if a dead letter has the same change: a later replay of the dead letter
+// would repeat the change. deadLetter is the id of the dead letter's action; "" for none.
 func askRepeated(a *gatehouse.Action, deadLetter string) {
 	if deadLetter == "" {
 		return
@@ -419,7 +420,8 @@ func (g *Gate) insertPending(
 	case err != nil:
 		return err
 	case why != "":
-		// No approval is requested that nobody can give: it would wait until it expires.
+		// Too few people can give this approval, and it would only wait until it expires. So the
+		// action is denied.
 		a.Policy.Outcome, a.Policy.Reasons = gatehouse.OutcomeDeny,
 			slices.Insert(slices.Clone(a.Policy.Reasons), 0, why)
 		a.Ceilings = nil
@@ -456,8 +458,8 @@ func (g *Gate) insertPending(
 	return nil
 }
 
-// hold is how long an action of a level waits after its approval, under a verdict. outcome says whether the policy or
-// people approve the action.
+// hold returns how long an action of a risk level waits between its approval and its dispatch, under a verdict.
+// outcome is allow if the policy approves the action, and needs_approval if people do.
 func (g *Gate) hold(v gatehouse.Verdict, outcome gatehouse.Outcome, risk gatehouse.RiskLevel) time.Duration {
 	own := time.Duration(0)
 	switch {

@@ -123,7 +123,7 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 	return out, nil
 }
 
-// lockPush locks a push and its action: the action first, as in every lock order.
+// lockPush locks the action of a push, and then the push, in the order of all transactions.
 func lockPush(tx pushMover, id string) (*gatehouse.Push, *gatehouse.Action, error) {
 	p, err := tx.FindPush(id)
 	if err != nil {
@@ -193,8 +193,8 @@ func (g *Gate) newPush(tx gatehouse.Tx, a *gatehouse.Action) *gatehouse.Push {
 
 // Applied writes the consequences of an applied action, in the transaction that
 // records it: the mirror row, the end of a dead letter with the same change, and, for a
-// reversal, the original's new state. When the original is no longer applied, the
-// reversal has still happened at the target, and only the mirror records it.
+// reversal, the original's new state. If the original is no longer applied, its state
+// stays, and only the mirror row records the reversal.
 func Applied(tx pushMover, a *gatehouse.Action, r *gatehouse.Receipt, actor string) error {
 	err := tx.InsertMirror(&gatehouse.AppliedMirror{
 		Tenant: a.Tenant, ActionID: a.ID, ActionType: a.ActionType, Connector: a.Connector, Operation: a.Operation,

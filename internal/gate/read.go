@@ -132,7 +132,7 @@ func (g *Gate) openPage(
 	return page, saved, usecase.NotFound(err, "action")
 }
 
-// Evidence returns everything that the store has about one action.
+// Evidence returns an action with its comments, receipts, log entries and canonical text.
 func (g *Gate) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
 	var out *gatehouse.Evidence
 	err := g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {

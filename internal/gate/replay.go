@@ -11,7 +11,7 @@ import (
 )
 
 // ReplayDeadLetters puts dead letters back into the queue under their old
-// idempotency key, after repeating every check. A dead letter that fails a check is
+// idempotency keys, after the checks of mayReplay. A dead letter that fails a check is
 // skipped with a code: resolve_first if a replay could double its effect. A request
 // for a single dead letter that was discarded fails with too_late.
 func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
@@ -60,9 +60,9 @@ func (g *Gate) replayEach(
 	return out, nil
 }
 
-// mayReplay repeats every check: nothing was applied, the dead letter is open, a
-// second call is harmless, and bytes, definition, authority and ceilings still
-// hold.
+// mayReplay checks that a dead letter can be replayed: nothing was applied, the dead letter is open, a second call
+// is harmless, and bytes, definition and authority still hold. For a failed push it also reserves the ceilings again,
+// and claims the reversal again. skip is the code of the obstacle, "" for none; detail explains the obstacle.
 func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
 	switch {
 	case p.ClosedAt != nil:
@@ -145,8 +145,8 @@ func failedSafety(now time.Time, p *gatehouse.Push, retention time.Duration) saf
 	return safety{safe: true, reason: "every attempt is proven to have had no effect"}
 }
 
-// unknownSafety judges a push with an attempt that may have had its effect, by the
-// protection against a second call.
+// unknownSafety judges a push with an attempt that may have had its effect. The operation's class says
+// how a second call is prevented from doubling the effect.
 func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Action, retention time.Duration) safety {
 	switch g.class(a) {
 	case "A":

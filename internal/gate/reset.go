@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// machineAuthor is the author of acts with direct access to the store. The log cannot
-// name the person.
+// machineAuthor is the logged author of a change that somebody made with direct access to the store. The person is
+// not known, because no credential was checked.
 func machineAuthor(act string) author {
 	return author{id: act, name: "somebody at the machine", via: "machine"}
 }
@@ -66,8 +66,8 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	return out, nil
 }
 
-// resettable returns the named administrator, and restarts their delay as a new
-// approver. When the tenant has no administrator left, the named person becomes one.
+// resettable returns the named administrator, and restarts the administrator's delay as a new approver. If the
+// tenant has no enabled administrator, the named person becomes one, and is created if missing.
 func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.Principal, error) {
 	now := tx.Now()
 	p, err := tx.FindPrincipal(r.Name)

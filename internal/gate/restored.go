@@ -99,9 +99,9 @@ func (g *Gate) restoredPushes(
 	return list, err
 }
 
-// markRestored marks one push, unless it has ended. The transition table reaches unknown only through a
-// recorded intent, and the lost history may have held one, so the push moves through picking and
-// sent, without a call. The raised generation fences any holder.
+// markRestored moves one push to unknown, unless the push has ended. The transition table allows unknown only
+// after sent, so a push in an earlier state moves through picking and sent first, without a call. The raised
+// generation fences a process that still holds the lease.
 func (g *Gate) markRestored(
 	ctx context.Context, c *gatehouse.Caller, m gatehouse.MarkedPush, r gatehouse.MarkUnknownRequest,
 ) (marked bool, err error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// DecideReview decides as the recipient of a link. It is Decide, after a proof that
-// the answer comes from the recipient.
+// DecideReview makes the decision of a review link's recipient. It requires a proof that the
+// caller is the recipient, and then calls Decide.
 func (g *Gate) DecideReview(
 	ctx context.Context, id, token string, d gatehouse.ReviewDecision,
 ) (*gatehouse.Answer, error) {
@@ -45,8 +45,7 @@ func (g *Gate) DecideReview(
 	return answer, err
 }
 
-// refusal returns the error of a review that cannot be decided, nil for one that
-// can.
+// refusal returns the reason why the recipient cannot decide the review; nil for none.
 func (o *openedReview) refusal() error {
 	switch o.State {
 	case gatehouse.ReviewRevoked:
@@ -67,8 +66,8 @@ func (o *openedReview) refusal() error {
 	return nil
 }
 
-// proof determines the proof that the caller is the recipient. Each well-formed code counts as a
-// try before it is compared, so that even of concurrent codes at most five are compared.
+// proof determines the proof that the caller is the recipient. A well-formed code is counted as a try before it is
+// compared, so that concurrent requests together compare at most [gatehouse.MaxCodeTries] codes.
 func (g *Gate) proof(ctx context.Context, o *openedReview, typed string) (gatehouse.ReviewProof, error) {
 	if o.Proven != "" {
 		return o.Proven, nil
@@ -167,8 +166,8 @@ func (g *Gate) ReviewNonce(ctx context.Context, id, token, cookie string) (strin
 	return link.Nonce(o.secret, id, cookie, now), err
 }
 
-// TakeReviewNonce consumes the nonce, once in this process. A second use in another
-// process cannot decide again either, since a decision is taken only once.
+// TakeReviewNonce consumes the nonce of a form: this process accepts the nonce only once. Another process may accept
+// it again, which is harmless, because an action is decided only once.
 func (g *Gate) TakeReviewNonce(ctx context.Context, id, token, cookie, nonce string) error {
 	o, err := g.verify(ctx, id, token)
 	if err != nil {
@@ -196,7 +195,8 @@ func (g *Gate) now(ctx context.Context) (now time.Time, err error) {
 // deviceSeparator separates the session's id from the token in a device token.
 const deviceSeparator = "."
 
-// DeviceToken returns the token that a browser keeps from a sign-in.
+// DeviceToken returns a token for the browser of a session. It also identifies the browser after the session has
+// expired. It is "" if this server has no key to sign it.
 func (g *Gate) DeviceToken(ctx context.Context, s *gatehouse.Session) (string, error) {
 	if g.config.Master == nil {
 		return "", nil
@@ -235,7 +235,7 @@ func (g *Gate) knownDevice(tx gatehouse.ReadTx, v *gatehouse.Review, device stri
 		var secret []byte
 		if secret, err = g.ringSecret(k); err != nil || !t.Verify(secret) || k.Tenant != v.Tenant ||
 			!k.Accepted(tx.Now()) || !tx.Now().Before(t.Expires()) {
-			return false, nil //nolint:nilerr // a sealed key verifies nothing
+			return false, nil //nolint:nilerr // a key that cannot be opened verifies no token
 		}
 		var s *gatehouse.Session
 		if s, err = tx.FindSessionByID(id); err == nil {

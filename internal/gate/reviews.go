@@ -11,8 +11,8 @@ import (
 )
 
 // ReviewLink returns the link for a mail to the recipient, and creates the review
-// if there is none. It returns nil when links are not signed, and when the review
-// has expired. It is for the notifier, and needs no caller.
+// if there is none. It returns nil if no master key is configured, if the action has no
+// approval, and if the review has expired. It is for the notifier, and needs no caller.
 func (g *Gate) ReviewLink(
 	ctx context.Context, a *gatehouse.Action, recipient *gatehouse.Principal,
 ) (out *gatehouse.ReviewLink, err error) {
@@ -45,8 +45,8 @@ func (g *Gate) ReviewLink(
 	return out, err
 }
 
-// linkKey returns the key that signs a tenant's links now. If there is none, it is
-// made.
+// linkKey returns the active key that signs a tenant's links, and the opened key. It makes a
+// new key if there is none, or if the master key of the active one is not configured.
 func (g *Gate) linkKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKey, []byte, error) {
 	k, err := activeRingKey(tx, gatehouse.RingLinks)
 	if err == nil && (k == nil || !g.config.Master.Has(k.Master)) {
@@ -87,8 +87,8 @@ func claimsOf(v *gatehouse.Review, a *gatehouse.Action, key uint32) link.Claims 
 	}
 }
 
-// linkLevel returns the highest level that a link decides without a sign-in: the lower
-// of what the policy that judged the action and the active policy allow.
+// linkLevel returns the highest risk level at which a recipient can decide by link without a sign-in: the lower of
+// the levels of the policy that judged the action and of the active policy.
 func (g *Gate) linkLevel(tx gatehouse.PolicyReader, a *gatehouse.Action) (gatehouse.RiskLevel, error) {
 	active, version, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil || active == nil {
@@ -254,7 +254,7 @@ func (g *Gate) recognize(tx gatehouse.ReadTx, o *openedReview, caller *gatehouse
 	return nil
 }
 
-// proofs lists the accepted proofs, and which of them the caller has given.
+// proofs sets Proofs to the accepted proofs, and Proven to the proof that the caller has given.
 func (g *Gate) proofs(tx gatehouse.PolicyReader, o *openedReview) error {
 	o.Proofs = []gatehouse.ReviewProof{gatehouse.ProofSession}
 	if o.Recognized == gatehouse.ProofSession {

@@ -25,7 +25,8 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if err := MayReplace(c.Principal, old, "revise"); err != nil {
 		return nil, err
 	}
-	// A repeated request gets its earlier answer, whatever the state is now.
+	// With an Idempotency-Key, only the transaction checks this: a repeated request gets its first
+	// answer, even if the action can no longer be revised.
 	if c.Idempotency == nil {
 		if err := revisable(old); err != nil {
 			return nil, err
@@ -38,7 +39,7 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 		return nil, err
 	}
 	if old.Reverses != "" {
-		// The revision stays the one open reversal of the original.
+		// An original has at most one open reversal: the revision takes the place of the old one.
 		if !sameTarget(old, p) {
 			return nil, gatehouse.E(gatehouse.CodeInvalid,
 				"a reversal can only be revised to another change of the same target")
@@ -49,8 +50,8 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	return a, err
 }
 
-// MayReplace allows a new revision, which ends the votes of the old action, to the proposer and to people with the
-// role approver. The verb says what the caller does.
+// MayReplace fails unless a principal may replace an action with a new revision, which ends the votes of the old
+// action. The proposer may, and so may people with the role approver. verb names the operation in the error.
 func MayReplace(p *gatehouse.Principal, a *gatehouse.Action, verb string) error {
 	switch {
 	case p.ID == a.ProposerID:
@@ -72,10 +73,10 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 		gatehouse.MustJSON(one) == gatehouse.MustJSON(other)
 }
 
-// runRequirements returns the least number of people who must approve a revision of a run's action:
-// no fewer than before, since the run continues with it; 0 for an action without a run. An approval
-// step must keep its target. starter is the principal that started the run, nil for none: its
-// ceilings apply to the revision.
+// runRequirements returns the least number of people who must approve a revision of a run's action: the number that
+// the old action required, because the run continues with the revision; 0 for an action without a run. An approval
+// step must keep its target. starter is the principal that started the run, nil for none; the starter's ceilings
+// apply to the revision.
 func (g *Gate) runRequirements(
 	ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal,
 ) (required int, starter *gatehouse.Principal, err error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// ruling is one decision in progress; each run of rule sets its results again.
+// ruling is one decision in progress. Each try of the transaction calls rule, which sets the results again.
 type ruling struct {
 	gate     *Gate
 	caller   *gatehouse.Caller
@@ -25,8 +25,8 @@ type ruling struct {
 	// targetUnchanged is true if the target was read, and still is as proposed.
 	targetUnchanged bool
 
-	// Set by rule. delegators are the principals by whose right the caller may vote, from is
-	// the one by whose right it votes; both are nil for the caller's own right.
+	// Set by rule. delegators are the principals whose right the caller may use for its vote, from
+	// is the delegator whose right the vote uses; both are nil for the caller's own right.
 	delegators []*gatehouse.Principal
 	from       *gatehouse.Principal
 	grant      string // the id of the approving grant or mandate, "" for none
@@ -46,8 +46,8 @@ type drift struct {
 	gone             bool
 }
 
-// rule is the only path of a decision: the checks in order, the vote, and the decision
-// if the vote settles the question.
+// rule makes every decision: it runs the checks in order, stores the vote, and settles the
+// action if the vote is a rejection or the last approval that is required.
 func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rights) error {
 	r.code, r.replayed, r.priorDecision, r.proof = "", false, false, nil
 	r.delegators, r.from = nil, nil
@@ -67,7 +67,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 	}
 	if v, _ := a.HeldRejection(); v != nil {
 		r.priorDecision = true
-		return nil // somebody has rejected it: the hold changes nothing for others
+		return nil // a held rejection is a decision already; only Undo can take it back
 	}
 	if !tx.Now().Before(ap.End()) {
 		a.See(tx.Now())
@@ -158,7 +158,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if r.drift != nil {
 		detail := "the target has changed since the proposal"
 		if r.drift.gone {
-			detail = "the target is not there"
+			detail = "the target does not exist"
 		}
 		return gatehouse.E(gatehouse.CodeTargetChanged, "%s", detail).
 			With("expected", r.drift.expected).With("actual", r.drift.actual).

@@ -8,9 +8,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// IndexActions adds one block of actions to the search index, and then rests as the archiver
-// does. more is false when there is no block to add. Any number of processes may index one
-// store.
+// IndexActions adds one block of actions to the search index. Then it pauses for a multiple of
+// the time that this took, as the archiver does. more is false when there is no block to add.
+// Any number of processes may index one store.
 func (g *Gate) IndexActions(ctx context.Context) (more bool, err error) {
 	began := time.Now()
 	var block *gatehouse.SearchBlock

@@ -16,7 +16,7 @@ import (
 )
 
 // A secret of the store is sealed under a key of the ring, and that key under the
-// master key. So a new master key rewrites one row per tenant: see
+// master key. So a new master key reseals only the keys of the ring: see
 // [Gate.ResealKeys].
 
 var _ gatehouse.SecretService = (*Gate)(nil)
@@ -71,10 +71,10 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 	return err
 }
 
-// opener opens the secrets of a tenant.
+// opener maps the ids of ring keys to the opened keys, which open the secrets of a tenant.
 type opener map[string]*ring.Master
 
-// newOpener returns the keys of a tenant's secrets that a master key opens.
+// newOpener returns an opener with those ring keys that a master key can open.
 func newOpener(tx gatehouse.RingReader, master *ring.Master) (opener, error) {
 	keys, err := tx.ListRingKeys(gatehouse.RingSecrets)
 	o := opener{}
@@ -289,8 +289,9 @@ func (g *Gate) UseSecrets(ctx context.Context, tenant string, used map[string]ti
 	})
 }
 
-// maxResealed bounds the keys of one round of resealing. It is far above the number of
-// tenants, so that keys that do not open displace no others.
+// maxResealed limits the keys of one purpose that a round of resealing reads. Keys that cannot be
+// opened are read again in every round; the limit is far above the number of tenants, so that
+// such keys do not crowd out others.
 const maxResealed = 10_000
 
 // ResealKeys reseals the keys of secrets and of web push from old master keys to the first

@@ -51,8 +51,8 @@ func (g *Gate) FindSession(ctx context.Context, token string) (*gatehouse.Caller
 	return c, nil
 }
 
-// PeekSession is FindSession for requests that no person makes: an open page does
-// not keep its session alive.
+// PeekSession is FindSession without recording a use of the session. It is for requests that an open page sends by
+// itself, which must not extend the session.
 func (g *Gate) PeekSession(ctx context.Context, token string) (*gatehouse.Caller, error) {
 	c, _, err := g.lookUpSession(ctx, token)
 	return c, err

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// FindStepUp returns the caller's open step-up for an action as shown.
+// FindStepUp returns the valid, unused step-up of the caller's session for an action with this digest.
 func (g *Gate) FindStepUp(
 	ctx context.Context, actionID string, digest gatehouse.Digest,
 ) (u *gatehouse.StepUp, err error) {
@@ -69,8 +69,8 @@ func (g *Gate) StepUpExternal(
 	})
 }
 
-// StepUpPasskey records a step-up by one of the caller's passkeys. p is the
-// verified passkey, from its counter as it was read.
+// StepUpPasskey records a step-up by one of the caller's passkeys. p is the verified
+// passkey with its new counter; from is the counter before the verification.
 func (g *Gate) StepUpPasskey(
 	ctx context.Context, p *gatehouse.Passkey, from uint32, actionID string, digest gatehouse.Digest,
 ) (*gatehouse.StepUp, error) {
@@ -86,8 +86,8 @@ func (g *Gate) StepUpPasskey(
 	})
 }
 
-// recordStepUp stores a proof for an action as it is now; another digest is
-// refused.
+// recordStepUp stores a step-up for an action. It refuses a digest that differs from the
+// action's. check verifies the proof in the same transaction; nil if the caller has verified it.
 func (g *Gate) recordStepUp(ctx context.Context, c *gatehouse.Caller, method gatehouse.StepUpMethod, actionID string,
 	digest gatehouse.Digest,
 	check func(gatehouse.Tx) error,

@@ -15,8 +15,8 @@ import (
 
 var _ gatehouse.SlackService = (*Gate)(nil)
 
-// codeAlphabet has no characters that people confuse; codeLength of them are 50
-// bits.
+// codeAlphabet has no characters that people confuse. A code of codeLength characters
+// has 50 random bits.
 const (
 	codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 	codeLength   = 10

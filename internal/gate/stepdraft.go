@@ -72,9 +72,10 @@ func (d *Draft) Judge(ctx context.Context) error {
 	return err
 }
 
-// AsksMore returns in which respect the draft requires more than the action did; "" for none. Another proposer's
-// action must have the draft's type and at least its level, and nobody who is barred from the draft may decide the
-// action, or have voted on it; and the policy must not deny the draft. Call Judge first.
+// AsksMore returns a requirement of the draft that an earlier action does not meet; "" for none. The approval of the
+// action must have required as much as the draft does. If the action has another proposer, the policy must not deny
+// the draft, the action must have the draft's type and at least its level, and nobody who is barred from the draft
+// may be able to decide the action or have voted on it. Call Judge first.
 func (d *Draft) AsksMore(than *gatehouse.Action) string {
 	own, v := &d.draft.action, d.draft.verdict.Verdict
 	level := max(v.RiskLevel, own.RiskLevel, own.ClaimedRisk)

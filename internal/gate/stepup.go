@@ -44,7 +44,8 @@ func checkStepUp(tx gatehouse.Clock, c *gatehouse.Caller) error {
 }
 
 // ShowEditToken checks an edit token that a signed-in browser sent. It returns the context with TokenShown or
-// TokenWrong set in the caller. With a wrong token, use cases that need the token refuse the request.
+// TokenWrong set in the caller. A use case that needs a step-up accepts a wrong token only from a session that is
+// younger than [gatehouse.FreshSignIn], which needs no token.
 func (g *Gate) ShowEditToken(ctx context.Context, token string) (context.Context, error) {
 	c, err := browserCaller(ctx)
 	if err != nil {

@@ -30,9 +30,9 @@ func (g *Gate) readable(a *gatehouse.Action) *gatehouse.Action {
 
 // ReadTarget reads the target of a pending action, or of the reversal of an applied
 // action, for proposers, approvers and operators. A program can read the targets of its
-// own actions only. ReadTarget takes at most as long as the check at an approval, and
-// changes nothing. When the target does not answer, the error has code busy; when it
-// cannot be read, cannot_rebase.
+// own actions only. ReadTarget waits at most [Config.CheckTimeout], and changes nothing.
+// When the target does not answer, the error has code busy; when the connector cannot
+// read the target, cannot_rebase.
 func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetState, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

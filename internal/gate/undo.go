@@ -145,9 +145,8 @@ func rejectHeld(tx gatehouse.Tx, a *gatehouse.Action, v *gatehouse.Vote) error {
 	return r.reject(tx)
 }
 
-// SweepHeld lets one batch of held rejections take effect, and returns their number. Reads
-// and decisions follow the clock; the runs and messages that a rejection causes follow
-// from what the sweeper stores.
+// SweepHeld stores the effect of one batch of held rejections whose hold has ended, and returns their number. Reads
+// and decisions treat such a rejection as final even before the sweep; runs and messages depend on the stored status.
 func (g *Gate) SweepHeld(ctx context.Context) (int, error) {
 	return g.sweepEach(ctx, &g.asideHeld, gatehouse.Queues.HeldRejections,
 		func(tx gatehouse.Tx, a *gatehouse.Action) error {

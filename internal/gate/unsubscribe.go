@@ -18,7 +18,7 @@ var _ gatehouse.UnsubscribeService = (*Gate)(nil)
 const unsubscribeSeparator = "."
 
 // UnsubscribeToken returns the token by which a person switches off digests on a
-// channel; "" when links are not signed. It is for the notifier, and needs no caller.
+// channel; "" if no master key is configured. It is for the notifier, and needs no caller.
 func (g *Gate) UnsubscribeToken(
 	ctx context.Context, to *gatehouse.Principal, channel string,
 ) (token string, err error) {
@@ -104,7 +104,7 @@ func digests(
 	return &gatehouse.Unsubscription{Person: p.Name, Channel: channel, Off: out.Mutes(gatehouse.TopicDigests)}, out, nil
 }
 
-// FindUnsubscription says what a link switches off, and changes nothing.
+// FindUnsubscription returns the person and the channel of an unsubscribe link, and changes nothing.
 func (g *Gate) FindUnsubscription(ctx context.Context, token string) (out *gatehouse.Unsubscription, err error) {
 	k, person, channel, err := g.verifyUnsubscribe(ctx, token)
 	if err != nil {
@@ -117,9 +117,8 @@ func (g *Gate) FindUnsubscription(ctx context.Context, token string) (out *gateh
 	return out, usecase.NotFound(err, "person")
 }
 
-// Unsubscribe mutes a person's digests on a channel. Programs that check mail may
-// call it too: it ends nothing but digests, and the log names the link, not the
-// person, as its cause.
+// Unsubscribe mutes a person's digests on a channel. A program that checks the links of mails may cause a call.
+// Therefore the link ends only digests, and the log names the link as the cause, not the person.
 func (g *Gate) Unsubscribe(ctx context.Context, token string) (out *gatehouse.Unsubscription, err error) {
 	k, person, channel, err := g.verifyUnsubscribe(ctx, token)
 	if err != nil {

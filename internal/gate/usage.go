@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// PolicyUsage returns how full the ceilings of the active policy are.
+// PolicyUsage returns how much of each ceiling of the active policy is used.
 func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccount, err error) {
 	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
 		list, err = g.accounts(tx, c.Principal.Tenant, gatehouse.MaxCeilingAccounts)

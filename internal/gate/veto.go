@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
-// vetoInput is the input of a veto. A veto is the reason why the active policy no longer allows an
-// action: it denies the action, or requires more than the approval did. If the version that
-// judged the action is active, its verdict stands, but the floor of the operation may have been
-// raised. The input is read in a transaction, and judged there if that is quick, and outside if not.
+// vetoInput is the input of a veto. A veto is the reason why the active policy no longer allows an action: the policy
+// denies the action, or requires more than the approval did. If the version that judged the action is still active,
+// only a raised floor of the operation can cause a veto. The input is read in a transaction. The policy evaluates it
+// in that transaction if the evaluation is quick, and otherwise outside.
 type vetoInput struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel

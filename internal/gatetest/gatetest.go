@@ -21,7 +21,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// Clock moves when told, for a store's Config.
+// Clock is a clock for a store's Config. It moves only by Advance.
 type Clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -59,8 +59,8 @@ ceilings:
   - {name: money, when: 'action.type == "spend"', per: tenant, window: 24h, limit: 10, amount: change.amount}
 `
 
-// Target is the target of the actions. Each call of an item takes the next of the answers set for
-// it, and succeeds when there is none.
+// Target is the connector of the actions, without a real target. A call for an item fails with the next error that
+// [World.Answer] has set for the item, and succeeds when none is left.
 type Target struct {
 	mu      sync.Mutex
 	answers map[string][]connector.Kind
@@ -84,7 +84,7 @@ func (*Target) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: class, Floor: gatehouse.L1}, class != ""
 }
 
-// Execute answers as it was told.
+// Execute returns the next error that is set for the item, or a success.
 func (g *Target) Execute(_ context.Context, c connector.Call) (connector.Result, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -172,8 +172,8 @@ func (w *World) As(name string) context.Context {
 	return w.caller(w.principal(name), nil)
 }
 
-// Fill plays everything that there is in two tenants, acme and default. In default some work is
-// still in progress at the end, and some leaves have no number.
+// Fill creates content of every kind in two tenants, acme and default. In default, some work is
+// still in progress at the end, and the last leaves of the log have no number yet.
 func (w *World) Fill() {
 	w.t.Helper()
 	creds, err := w.Gate.Bootstrap(context.Background())
@@ -190,7 +190,7 @@ func (w *World) Fill() {
 	w.SignIn(made.Key)
 	w.play("acme")
 	w.Key, w.admin = creds.Key, root
-	// default comes last: play rescues the work that an earlier tenant left in progress.
+	// default comes last, because play rescues the work in progress of all tenants.
 	w.play("default")
 	w.browse()
 	w.number()

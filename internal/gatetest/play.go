@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
 )
 
-// play leaves one action, at least, in every state that there is.
+// play leaves at least one action in every status.
 func (w *World) play(tenant string) {
 	w.t.Helper()
 	w.people(tenant)
@@ -161,7 +161,7 @@ func (w *World) people(tenant string) {
 	w.must(err)
 }
 
-// browse leaves what browsers leave: sessions and credentials for sign-in. The bytes are not valid
+// browse stores a session and all kinds of credentials for sign-in, for ana. The bytes are not valid
 // credentials; they are hostile values that a store must accept.
 func (w *World) browse() {
 	w.t.Helper()
@@ -193,7 +193,7 @@ func (w *World) browse() {
 				ID: "stp_1", Tenant: ana.Tenant, SessionID: session.ID, ActionID: a.ID, Digest: a.Digest,
 				Method: gatehouse.StepUpPasskey, At: at,
 			}),
-			// As the gate logs them: they name the action, and are about something else.
+			// As the gate logs them: ActionID is the action, and Subject is another object.
 			tx.AppendLeaf(&gatehouse.Leaf{
 				Tenant: ana.Tenant, Type: "step_up.given", Subject: "stp_1", ActionID: a.ID, Actor: ana.ID,
 				Digest: a.Digest,

@@ -10,10 +10,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// FillRuns stores a workflow and a run in each state, after [World.Fill], by
-// the store alone: with a step in each state, one parked on an action that is
-// pending, one on an action and one on a run that have ended, and all that a
-// run may leave behind.
+// FillRuns stores a workflow and a run in each state, after [World.Fill]. It
+// calls only the store. The runs have steps in each state; one step waits for a
+// pending action, one for an ended action, and one for an ended run. FillRuns
+// also stores a row of every kind that a run leaves behind.
 func (w *World) FillRuns() {
 	w.t.Helper()
 	var open, ended string
@@ -51,7 +51,7 @@ func fillRuns(tx gatehouse.Tx, open, ended string) error {
 		return err
 	}
 	n := 0
-	// run stores a run whose steps have gone through the states in order.
+	// run stores a run, and moves it and its steps to the given states through the states before.
 	run := func(status, stop gatehouse.RunStatus, steps ...gatehouse.Step) (*gatehouse.Run, error) {
 		n++
 		r := &gatehouse.Run{

@@ -9,12 +9,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// CheckSecret reports whether a kind can use the secrets, one per line.
+// CheckSecret returns an error if the secrets, one per line, are not valid for a kind of webhook.
 func CheckSecret(kind, secret string) error {
 	_, err := parseSecrets(kind, []byte(secret))
 	var e *gatehouse.Error
 	if errors.As(err, &e) {
-		return errors.New(e.Detail) // the operator reads it, and no client: it needs no code
+		return errors.New(e.Detail) // only operators read this error, so it needs no code
 	}
 	return err
 }

@@ -22,10 +22,11 @@ func (c *checker) eachClaim() string {
 	return `ceiling_claim, json_array_elements(claims::json) x (value)`
 }
 
-// held is the sum of an account's held claims that were reserved until a time. There is one for each reservation.
+// held is a running total of an account, one for each held claim: sum is the sum of the claims that were reserved
+// at or before at.
 type held struct{ at, sum int64 }
 
-// account is what a limit applies to.
+// account identifies the claims to which one limit applies together.
 type account struct{ tenant, ceiling, scope string }
 
 // loadHeld reads all claims that are held, and adds them up by account in the order of their reservation.
@@ -59,8 +60,8 @@ func (c *checker) heldUntil(a account, at int64) int64 {
 	return list[after-1].sum
 }
 
-// sumClaims computes, for each held claim, what other actions held when it was made and still held at the
-// beginning of the check. That is at most what they held then.
+// sumClaims sets others of each held claim. It counts the claims of other actions that were held at the beginning
+// of the check. Claims that were released before are missing, so the sum is never too high.
 func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
 	if c.held == nil {
 		if err := c.loadHeld(ctx, tx); err != nil {

@@ -50,7 +50,7 @@ type checker struct {
 	t *Target
 	o Options
 	r *Report
-	// held are the claims on ceilings; nil until they are read.
+	// held has the running totals of the held claims on ceilings; nil until the claims are read.
 	held map[account][]held
 }
 

@@ -27,7 +27,7 @@ type loggedDelegation struct {
 func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
 	var d loggedDelegation
 	if json.Unmarshal([]byte(l.Data), &d) != nil {
-		return // the row is then unknown to the log
+		return // checkDelegations then reports the row
 	}
 	d.From, d.Ended = l.Subject, l.Type == "delegation.ended"
 	h.delegations[subject{tenant, d.ID}] = d

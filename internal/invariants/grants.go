@@ -34,7 +34,7 @@ func (h *rightsHistory) granted(tenant string, l *gatehouse.Leaf) {
 	if l.Type == "grant.ended" {
 		g.Ended = true
 	} else if json.Unmarshal([]byte(l.Data), &g) != nil {
-		return // the row is then unknown to the log
+		return // checkGrants then reports the row
 	}
 	h.grants[at] = g
 }
@@ -75,7 +75,7 @@ FROM action_grant g`
 			c.r.violated(23, at.tenant, at.id, "the grant differs from the log")
 		case logged.Ended != row.Ended:
 			c.r.violated(23, at.tenant, at.id, "the grant has ended: %v, the log says %v", row.Ended, logged.Ended)
-		case votes > used: // the archive takes votes away
+		case votes > used: // fewer votes are correct: archiving removes votes
 			c.r.violated(23, at.tenant, at.id, "the grant gave %d votes and counts %d", votes, used)
 		}
 		return nil

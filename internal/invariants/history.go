@@ -32,7 +32,7 @@ type history struct {
 }
 
 // replay reads an action's entries in order and checks rules 11, 12, 14 and 15.
-// Entries of review links and step-ups have a subject of their own and no move.
+// It skips the entries of review links and step-ups: their subject is not the action, and they have no transition.
 func (f *file) replay(say sayer) *history {
 	h := &history{intents: map[[2]int]bool{}, receiptAt: map[string]int{}}
 	for _, l := range f.leaves {
@@ -106,8 +106,8 @@ func (f *file) checkHistory(h *history, say sayer) {
 		say(14, "the action is %s, but the log leads to %q", f.status, h.status)
 	}
 	for _, p := range f.pushes {
-		// A claim leaves no entry; it shows in the log only when a call
-		// follows.
+		// Leasing a push writes no entry; the log shows the lease only when
+		// a call follows.
 		leased := h.push == gatehouse.PushQueued && p.status == gatehouse.PushPicking
 		if h.push != "" && h.push != p.status && p.status != gatehouse.PushCanceled && !leased {
 			say(14, "push %s is %s, but the log leads to %s", p.id, p.status, h.push)

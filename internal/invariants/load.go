@@ -58,7 +58,7 @@ type approval struct {
 	required   int
 	excluded   []string
 	expiresAt  int64
-	question   string // digest of what is frozen
+	question   string // digest of the frozen fields
 	timedOut   bool   // the policy rejects when nobody answers in time
 	rejectsAt  sql.NullInt64
 }
@@ -100,8 +100,8 @@ type claim struct {
 	tenant, ceiling, scope string
 	amount, reservedAt     int64
 	released               bool
-	// others is the sum that other actions held in the claim's window, up to
-	// this claim.
+	// others is the sum of other held claims on the same account, in the
+	// ceiling's window that ends when this claim was reserved.
 	others int64
 }
 
@@ -327,8 +327,8 @@ func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within 
 		})
 }
 
-// loadLeaves reads each action's leaves in the order of writing, numbered or
-// not. Within one snapshot, rows and leaves agree.
+// loadLeaves reads each action's leaves in the order of writing, with and without a
+// number in the log. The leaves are of the same snapshot as the rows, so the two must agree.
 func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
 	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a
 		JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `

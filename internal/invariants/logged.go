@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// checkProposed checks rule 23: who proposed the action, its type and its level are those of the log.
+// checkProposed checks rule 23: the action's proposer, type and level match the log.
 func (f *file) checkProposed(say sayer) {
 	for _, l := range f.leaves {
 		if l.Type != "hitl.proposed" && l.Type != "hitl.denied" {
@@ -43,7 +43,7 @@ type loggedVote struct {
 	Notes    string                 `json:"notes"`
 	Via      gatehouse.Channel      `json:"via"`
 	at       int64
-	// final says that it decided the action.
+	// final says that the vote decided the action.
 	final bool
 }
 
@@ -66,7 +66,8 @@ func (f *file) loggedVotes() map[string]loggedVote {
 	return votes
 }
 
-// checkVotes checks rule 23: the votes in the table are those in the log, and so is the decision that one of them made.
+// checkVotes checks rule 23: the votes in the table match the log, and the stored decision matches the vote that
+// decided according to the log.
 func (f *file) checkVotes(say sayer) {
 	logged := f.loggedVotes()
 	for _, v := range f.votes {

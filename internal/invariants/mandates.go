@@ -21,8 +21,8 @@ func (h *rightsHistory) mandated(tenant string, l *gatehouse.Leaf) {
 	h.mandates[subject{tenant, l.Subject}] = d.Row
 }
 
-// checkMandates checks rule 23 for mandates: each row is what its last log entry says,
-// its columns are what its body says, and no mandate approved more actions than it
+// checkMandates checks rule 23 for mandates: the body of each row has the hash in its last
+// log entry, the columns match the body, and no mandate approved more actions than it
 // counts.
 func (c *checker) checkMandates(ctx context.Context, tx *sql.Tx, h *rightsHistory) error {
 	const query = `SELECT m.tenant, m.id, m.agent_id, m.count, m.used, m.expires_at, m.ended_at IS NOT NULL, m.body,
@@ -50,7 +50,7 @@ FROM mandate m`
 		case err != nil, m.Agent != agent, m.InAll.Count != count, m.InAll.Used != used, (m.EndedAt != nil) != ended,
 			!m.ExpiresAt.Equal(time.UnixMicro(expires)):
 			c.r.violated(23, at.tenant, at.id, "the columns of the mandate are not those of its body")
-		case actions > used: // the archive takes votes away
+		case actions > used: // fewer actions are correct: archiving removes votes
 			c.r.violated(23, at.tenant, at.id, "the mandate approved %d actions and counts %d", actions, used)
 		}
 		return nil

@@ -51,15 +51,15 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), s.Close())
 	}
-	// As in the store: every statement is written for an index.
+	// As in the store: the planner must use the indexes.
 	for name, value := range map[string]string{
 		"application_name": "gatehouse doctor", "jit": "off",
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "max_parallel_workers_per_gather": "0",
 	} {
 		config.RuntimeParams[name] = value
 	}
-	// Not as start-up parameters: poolers refuse the tenant setting, and an
-	// address that asks for read-write refuses the read-only setting.
+	// These two are not start-up parameters: poolers refuse the tenant setting, and with
+	// target_session_attrs=read-write, pgx refuses a read-only connection.
 	settle := stdlib.OptionAfterConnect(func(ctx context.Context, c *pgx.Conn) error {
 		_, err := c.Exec(ctx, `SELECT set_config('default_transaction_read_only', 'on', false), set_config($1, $2, false)`,
 			postgres.TenantSetting, postgres.AllTenants)

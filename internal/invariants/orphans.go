@@ -56,8 +56,8 @@ func (c *checker) withoutAction(ctx context.Context, table, key, tenant, id stri
 	for after, more := int64(0), true; more; {
 		more = false
 		err := c.in(ctx, func(tx *sql.Tx) error {
-			// A page ends with a complete action: votes and receipts share its
-			// number.
+			// A page contains all rows of its last action: the votes or receipts
+			// of one action have the same key.
 			var last sql.NullInt64
 			err := tx.QueryRowContext(ctx, fmt.Sprintf(`SELECT max(k) FROM (SELECT %[1]s AS k FROM %[2]s WHERE %[1]s > %[3]d
 				ORDER BY %[1]s LIMIT %[4]d) page`,
@@ -106,11 +106,11 @@ LEFT JOIN action_archive z ON z.tenant = l.tenant AND z.id = l.action_id WHERE l
 	return nil
 }
 
-// countLeaves looks for leaves that have no number and do not wait for one, or
-// that have two.
+// countLeaves looks for leaves that neither have a number nor wait for one, and for
+// leaves with two numbers.
 func (c *checker) countLeaves(ctx context.Context) error {
-	// On SQLite, waiting leaves come after the last numbered one, and a row of
-	// the log cannot move back before it.
+	// On SQLite, leaves get numbers in the order of seq: every leaf up to the last
+	// numbered one must have a number, and every later leaf waits for one.
 	query := `SELECT l.tenant, l.n, l.n - l.behind + coalesce(b.n, 0), l.n - l.behind + coalesce(b.n, 0)
 FROM (SELECT tenant, count(*) AS n, sum(seq <= coalesce((SELECT max(last) FROM audit_batch b
 WHERE b.tenant = audit_leaf.tenant), 0)) AS behind

@@ -15,9 +15,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// rights checks rule 23: the tables that say who may decide match the log. Somebody who writes to the database
-// directly can grant a role or replace a policy; the log reveals it, up to the last head that is kept
-// elsewhere. The question and votes of an action are checked with the action (checkQuestion, checkVotes).
+// rights checks rule 23: the tables that say who may decide match the log. The comparison reveals a role that was
+// granted, or a policy that was replaced, by writing to the database directly. Somebody can also rewrite the log, but
+// not its part up to a head that is kept elsewhere. The question and votes of an action are checked with the action
+// (checkQuestion, checkVotes).
 func (c *checker) rights(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
 		h, err := readRights(ctx, tx)
@@ -151,8 +152,8 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 	}
 }
 
-// renewed takes approver_since from the entry of a credential. It concerns the
-// principal in the entry's data, or else its subject.
+// renewed takes approver_since from the entry of a credential. The entry concerns the
+// principal that its data names, or else the principal that is its subject.
 func (h *rightsHistory) renewed(tenant string, l *gatehouse.Leaf) {
 	var d struct {
 		Principal     string          `json:"principal"`

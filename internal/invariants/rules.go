@@ -39,7 +39,7 @@ func (f *file) let() bool {
 	case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed,
 		gatehouse.StatusUnknown, gatehouse.StatusReversed:
 		return true
-	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded: // during its hold, or before its decision
+	case gatehouse.StatusCanceled, gatehouse.StatusSuperseded: // in its hold (allowed), or before its decision
 		return f.approval == nil || f.approval.status == gatehouse.ApprovalApproved
 	}
 	return false
@@ -105,7 +105,8 @@ func (f *file) checkFit(say sayer) {
 	}
 }
 
-// checkHeld checks rule 17 for a held rejection: the sweeper finds it by its time.
+// checkHeld checks rule 17 for a held rejection: it has the time at which it takes effect, by which the sweeper
+// finds it.
 func (f *file) checkHeld(say sayer) {
 	if f.status != gatehouse.StatusPending || f.approval == nil {
 		return

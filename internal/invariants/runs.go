@@ -191,9 +191,10 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	}
 }
 
-// attempts returns the expected number of stored attempts of a step: all except
-// the current one. Earlier builds stored none for a last lease without work, such
-// as that of a step that was skipped, was canceled, or waits for its items.
+// attempts returns the least and the greatest correct number of stored attempts of a
+// step. All attempts except the current one are stored, but earlier builds did not
+// store the last one if its lease did no work, as for a step that was skipped, was
+// canceled, or waits for its items.
 func (f *runFile) attempts(s *stepRow) (least, most int) {
 	most = s.Attempts
 	if s.Status == gatehouse.StepRunning {

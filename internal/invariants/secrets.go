@@ -18,7 +18,7 @@ type loggedSecret struct {
 func (h *rightsHistory) kept(tenant string, l *gatehouse.Leaf) {
 	var s loggedSecret
 	if json.Unmarshal([]byte(l.Data), &s) != nil {
-		return // the row is then unknown to the log
+		return // checkSecrets then reports the row
 	}
 	s.Revoked = l.Type == "secret.revoked"
 	h.secrets[subject{tenant, l.Subject}] = s

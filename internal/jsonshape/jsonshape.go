@@ -101,7 +101,8 @@ func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) 
 	return v
 }
 
-// numbersInRange refuses numbers such as 1e1000000, which a check would expand.
+// numbersInRange reports whether the exponents of all numbers are in range. A check would expand a
+// number such as 1e1000000.
 func numbersInRange(j gatehouse.JSON) bool {
 	switch j[0] {
 	case '{':

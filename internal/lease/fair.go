@@ -45,8 +45,9 @@ type node struct {
 // turn is the virtual time of one lease at weight 1.
 const turn = 1 << 20
 
-// maxNodes bounds the children that a node remembers. When there are more, it forgets
-// those that would start now anyway, or else all: a forgotten child starts now.
+// maxNodes bounds the children that a node remembers. At the bound, the node forgets the
+// children whose end is not after its now, or else all. A forgotten child starts at now, as
+// a new one does.
 const maxNodes = 10_000
 
 // child returns the child of a name. A new child starts at start.
@@ -68,7 +69,7 @@ func (n *node) child(name string, start int64) *node {
 // branch is a copy of a node, with the ready queues below it.
 type branch struct {
 	name     string
-	node     *node // nil when it is not known
+	node     *node // nil for a part without a node
 	now, end int64
 	step     int64
 	branches []*branch
@@ -118,8 +119,8 @@ func (b *branch) lease() bool {
 	return false
 }
 
-// Divide divides n leases among queues, in Given. It charges nothing, since leasing may
-// fail, or find less. No two queues have the same path.
+// Divide divides n leases among queues, in Given. No two queues have the same path. Divide
+// does not charge the leases, since leasing may fail or find less work: call Charge then.
 func (f *Fair) Divide(n int, queues []Queue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

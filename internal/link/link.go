@@ -103,7 +103,7 @@ func short(id string, n int) []byte {
 	return h[:n]
 }
 
-// digest returns the 32 bytes of a digest; zeros for none.
+// digest returns the 32 bytes of a digest; zeros for none; the SHA-256 of a text in another form.
 func digest(d gatehouse.Digest) []byte {
 	if d == "" {
 		return make([]byte, 32)

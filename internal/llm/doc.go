@@ -4,7 +4,7 @@
 //
 // It implements two protocols: OpenAI's chat completions, which many servers offer
 // ([platform.openai.com/docs/api-reference/chat/create]), and Anthropic's Messages API, version
-// 2023-06-01 ([platform.claude.com/docs/en/api/messages]). One Complete sends one request,
+// 2023-06-01 ([platform.claude.com/docs/en/api/messages]). A call of Complete sends one request,
 // without retries. [Error.Retryable] says whether a retry may succeed, as the documentation of
 // the two protocols classifies the statuses.
 //

@@ -43,8 +43,8 @@ const (
 	ServerName = "localhost"
 )
 
-// quick turns off what a small database does not need, and protection from power failures, but not that from
-// crashes of the server.
+// quick has the server options for small, fast databases. They give up protection from power failures, and keep
+// protection from crashes of the server.
 var quick = []string{
 	"--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-log-file-size=16M",
 	"--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve",
@@ -138,7 +138,7 @@ func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 // Socket is the server's unix socket.
 func (s *Server) Socket() string { return filepath.Join(s.Dir, "socket") }
 
-// CA is the file of the certificate that signs the server's.
+// CA is the file of the server's self-signed certificate.
 func (s *Server) CA() string { return filepath.Join(s.Dir, "cert.pem") }
 
 // Up starts the server and waits until it accepts connections.
@@ -187,7 +187,7 @@ func (s *Server) Down() error {
 // Close stops the server and removes its files.
 func (s *Server) Close() error { return errors.Join(s.Down(), s.Remove()) }
 
-// Create creates an empty database, which is the user's.
+// Create creates an empty database, and gives User all rights on it.
 func (s *Server) Create(name string) error {
 	return errors.Join(s.exec("CREATE DATABASE "+name), s.exec("GRANT ALL ON "+name+".* TO "+User))
 }
@@ -199,8 +199,8 @@ func (s *Server) DSN(database string) string {
 	return u.String()
 }
 
-// Root opens a database as the superuser, who may see other sessions. Statements may be several
-// in one text, || joins texts, and times are UTC.
+// Root opens a database as the superuser, who may see other sessions. One query may have several
+// statements, || joins texts, and times are UTC.
 func (s *Server) Root(database string) (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.MultiStatements = "root", "unix", s.Socket(), database, true
@@ -225,7 +225,7 @@ func (s *Server) exec(statement string) error {
 	return err
 }
 
-// certificate writes a certificate that signs itself, and its key.
+// certificate writes a self-signed certificate and its key.
 func (s *Server) certificate() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -253,7 +253,7 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 		"it out. Make the same call again later: it joins the action if there is one, and is not carried out twice.")
 }
 
-// outcome waits for an action for at most the hold, and answers with its outcome.
+// outcome waits for an action for at most [Config.Hold], and returns the answer to the call.
 func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	wait := p.Hold
 	task := c.tool != waitName && wantsTask(f, c)

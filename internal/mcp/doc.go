@@ -26,7 +26,8 @@
 //
 //   - The gate does not answer the proposal: the gate may have stored it, and
 //     the result says so. The next equal call joins the stored action. The gate
-//     stops answering after that: the result says that the outcome is not known.
+//     answers the proposal, and no later request: the result says that the
+//     outcome is not known.
 //   - The proxy dies after a call was sent: the lease expires. The server dies:
 //     the proxy reports at once that the outcome is ambiguous. In both cases a
 //     call of class A is sent again; any other call becomes unknown and is not

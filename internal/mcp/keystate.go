@@ -72,7 +72,7 @@ func (k *keyState) trust() {
 	k.checked, k.used = time.Now(), time.Now()
 }
 
-// all returns the sessions with a running server.
+// all returns the sessions with a running server. The caller holds k.mu.
 func (k *keyState) all() (list []*session) {
 	for _, s := range k.sessions {
 		list = append(list, s)

@@ -15,7 +15,7 @@ const (
 	mirrorPrefix  = "Mcp-Param-"
 )
 
-// modernVersion returns the protocol version in a frame itself, "" for none.
+// modernVersion returns the protocol version in the _meta of a frame's params, "" for none.
 func modernVersion(f *frame) string {
 	return text(memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion"))
 }

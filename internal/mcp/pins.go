@@ -74,7 +74,7 @@ func (c *catalogue) pin(name string) string {
 	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
 }
 
-// hint reports whether a tool has an annotation that is true.
+// hint reports whether the annotation named hint is true for a tool.
 func (c *catalogue) hint(name, hint string) bool {
 	annotations, _ := c.tool(name).Get("annotations")
 	v, _ := annotations.Get(hint)

@@ -23,7 +23,7 @@ type Upstream interface {
 	// Identity describes how the server is started or reached; it is part of
 	// the pin.
 	Identity() string
-	// Send sends one frame. After an error, part of it may have been sent;
+	// Send sends one frame. After an error, a part of the frame may have been sent;
 	// errNotSent means that the server has done nothing.
 	Send(frame []byte) error
 	// Abandon says that the answer to the request is no longer needed.
@@ -91,8 +91,8 @@ type process struct {
 	// wait waits until the process has ended. If it is called before the output was read to its end, the rest of
 	// the output is lost.
 	wait func() error
-	// over is closed when Receive has found the end of the output, and has set how
-	// to the error that it returns.
+	// Receive closes over at the end of the output. Before that, it sets how, the
+	// error that it then returns.
 	over chan struct{}
 	how  error
 }

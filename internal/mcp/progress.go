@@ -28,7 +28,8 @@ const progressFrame = `{"jsonrpc":"2.0","method":"notifications/progress",` +
 // the tool's own progress, reported later, is larger.
 const step = 1e-6
 
-// after returns the next larger progress of a waiting interval. The largest number stays.
+// after returns the progress to report after one more waiting interval. It is larger than progress, unless progress
+// is the largest float64.
 func after(progress float64) float64 {
 	return min(max(progress+step, math.Nextafter(progress, math.Inf(1))), math.MaxFloat64)
 }
@@ -38,8 +39,9 @@ func progressToken(action string) gatehouse.JSON {
 	return gatehouse.StringJSON(ownPrefix + "progress:" + action)
 }
 
-// progress tells the client at intervals that the call is held, and passes on
-// the server's progress, if the client asked for it. stop ends it.
+// progress sends progress notifications if the client asked for them: at intervals
+// while the call is held, and for the progress that the server reports. stop ends
+// the notifications.
 func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (stop func()) {
 	if c.progress == nil {
 		return func() {}
@@ -77,8 +79,8 @@ func (p *Proxy) progress(ctx context.Context, c *call, a *gatehouse.Action) (sto
 	}
 }
 
-// watch adds a watcher. A call that the policy allows can have begun before: its earlier progress
-// reaches the watcher first.
+// watch adds a watcher. If the policy allows a call at once, the server may have reported progress
+// before: watch passes on this earlier progress first.
 func (p *Proxy) watch(action string, w *watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +96,7 @@ func (p *Proxy) watch(action string, w *watcher) {
 	}
 }
 
-// pass tells a watcher of the server's progress if it has grown. w.mu is held.
+// pass tells a watcher the server's progress if the progress has grown. The caller holds w.mu.
 func (p *Proxy) pass(w *watcher, f *frame) {
 	progress, err := strconv.ParseFloat(string(memberOf(f.params, "progress")), 64)
 	if err != nil || progress <= w.last && w.last != 0 {

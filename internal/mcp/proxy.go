@@ -60,7 +60,7 @@ type Config struct {
 	// outcome is unknown.
 	Timeout time.Duration
 	// Relist is how long a list of the server's tools is valid; 0 means
-	// forever. A server that announces changes needs none.
+	// forever. For a server that announces changes of its tools, 0 is enough.
 	Relist time.Duration
 	// Log is slog.Default by default.
 	Log *slog.Logger
@@ -102,10 +102,10 @@ type Proxy struct {
 	count   int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
-	// handling counts held; nothing is added once ended is set.
+	// handling counts the requests in held. Once ended is set, no request is added.
 	handling sync.WaitGroup
-	// gone is closed when the server has ended and all that was sent to it is reported: held calls
-	// are answered with what is known.
+	// gone is closed when the server has ended and the worker has reported the outcome of each call
+	// that was sent. The held calls are then answered with the present state of their actions.
 	gone chan struct{}
 	// lastQuestions is the number of the last question that the client got, by action.
 	lastQuestions map[string]int
@@ -113,8 +113,8 @@ type Proxy struct {
 	watching map[string]map[*watcher]bool
 	// meta is the _meta of each modern request, nil for the legacy protocol.
 	meta []byte
-	// tasked says that client and server use the only protocol version with
-	// both sessions and tasks.
+	// tasked says that client and server use protocol 2025-11-25, the only
+	// version with both sessions and tasks.
 	tasked bool
 	// serverTasks says that the server offers its own tasks, as an extension.
 	serverTasks bool
@@ -158,8 +158,8 @@ type reply struct {
 // errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
-// howEnded turns an upstream's error into the error for the client, which says how the server has ended
-// if that is known, and nothing else.
+// howEnded returns the error for the client: an upstream's error if it says how the server has ended, or
+// else errServerGone, which hides the text of the upstream's error.
 func howEnded(err error) error {
 	if errors.Is(err, errServerGone) {
 		return err
@@ -422,7 +422,8 @@ func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context
 // gate does not hold it.
 func (p *Proxy) cancel(f *frame) bool { return p.leave(memberOf(f.params, "requestId")) }
 
-// leave ends the wait of a call; false when the gate does not hold it.
+// leave ends the wait of a call; false when the gate does not hold it. A request that was passed on is
+// marked as canceled.
 func (p *Proxy) leave(id []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -563,7 +564,8 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 }
 
-// errNotSent wraps the reason why a request was never sent.
+// errNotSent wraps the error of a request that the server has not executed: the request was never sent, or
+// the server's status proves that it was refused.
 type errNotSent struct{ error }
 
 func (e errNotSent) Unwrap() error { return e.error }

@@ -24,7 +24,7 @@ import (
 )
 
 // Remote is how a server is reached over streamable HTTP, with protocol
-// versions up to 2025-11-25 and 2026-07-28.
+// 2026-07-28 or with a version up to 2025-11-25.
 type Remote struct {
 	// URL is the server's endpoint: https, or http if no header is sent or the
 	// server is on this machine.
@@ -74,7 +74,7 @@ const (
 	streamPause = time.Second
 	// maxPause bounds the pause that a server sets.
 	maxPause = 30 * time.Second
-	// maxResumes is how often in a row the stream of an answer is reopened without an event.
+	// maxResumes bounds how many times in a row the stream of an answer is reopened without a new event.
 	maxResumes = 5
 )
 
@@ -418,7 +418,7 @@ func (r *remote) listen() {
 
 var errNoStream = errors.New("the server has no stream of its own")
 
-// reopen opens a stream, after the event last if it is not "".
+// reopen opens a stream. If last is not "", the stream continues after the event with this id.
 func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error) {
 	req, err := r.request(ctx, http.MethodGet, nil)
 	if err != nil {

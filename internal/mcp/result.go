@@ -100,9 +100,10 @@ func failure(a *gatehouse.Action) string {
 	return out
 }
 
-// gateResult is a result of the gate itself. It is marked as an error without
-// structuredContent: strict clients check structuredContent against the tool's
-// outputSchema, and accept a result without it only as an error.
+// gateResult is a result of the gate itself. It has no structuredContent, because
+// strict clients check structuredContent against the tool's outputSchema. It is
+// marked as an error, because these clients accept only an error without
+// structuredContent.
 func (p *Proxy) gateResult(f *frame, action, status, words string) []byte {
 	about := []gatehouse.Member{{Name: "status", Value: gatehouse.StringJSON(status)}}
 	if action != "" {
@@ -137,8 +138,8 @@ const (
 	maxExcerpt = 4 << 10
 )
 
-// keptDepth bounds the nesting of a result that a receipt stores in full: the request that reports it nests it two
-// levels deeper.
+// keptDepth bounds the nesting of a result that a receipt stores in full. In the request that reports the receipt,
+// the result is two levels deeper.
 const keptDepth = gatehouse.MaxDepth - 2
 
 // keepResult returns what a receipt stores of a result.

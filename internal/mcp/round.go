@@ -23,8 +23,10 @@ import (
 // caller and the call. Each requestState is accepted once.
 type round struct {
 	Action string `json:"action"`
-	// Key is the chain of equal calls that the action belongs to, "" for none.
-	Key   string `json:"key,omitempty"`
+	// Key identifies the chain of equal calls that the action belongs to (see
+	// join), "" for none.
+	Key string `json:"key,omitempty"`
+	// Until is when the requestState expires, in Unix seconds.
 	Until int64  `json:"until"`
 	Nonce string `json:"nonce"`
 	// Count is the number of rounds that the call has taken.

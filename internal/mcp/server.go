@@ -325,8 +325,8 @@ func wait(ctx context.Context, api Service, arguments []byte) (any, error) {
 	if in.Seconds != nil {
 		seconds = min(max(*in.Seconds, 0), maxToolWait)
 	}
-	// Only a question that is asked from now on ends the wait: a model that leaves one unanswered
-	// continues to wait.
+	// Only a question that is asked from now on ends the wait. So a model can wait although it has left
+	// an earlier question unanswered.
 	a, err := api.FindAction(ctx, in.ID)
 	if err != nil {
 		return nil, err

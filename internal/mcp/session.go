@@ -194,8 +194,9 @@ func (o *outlet) take() (frames [][]byte, over bool) {
 }
 
 // request opens the response to a request. It returns nil if a request with the
-// same id is open, or the session has ended. raw is the frame for the proxy:
-// without a session, its id and progress token are unique in the proxy.
+// same id is open, or the session has ended. raw is the frame for the proxy. For
+// clients without sessions, which may use equal ids, raw has an id and a progress
+// token that are unique in the proxy.
 func (s *session) request(f *frame) (o *outlet, raw []byte) {
 	o = newOutlet()
 	o.id = f.id
@@ -348,8 +349,8 @@ func (s *session) deliver(f *frame) {
 	}
 }
 
-// openStream opens the stream of messages that answer no request; nil when it is
-// already open.
+// openStream opens the stream of messages that answer no request; nil when the
+// stream is already open, or the session has ended.
 func (s *session) openStream() *outlet {
 	s.mu.Lock()
 	defer s.mu.Unlock()

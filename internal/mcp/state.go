@@ -16,9 +16,9 @@ import (
 )
 
 // Folder stores a proxy's state across restarts: the pins of its server, and
-// which outcomes no client has received yet. If it is lost, the server's tools
-// are pinned again, and finished actions do not answer equal calls any more.
-// (A rejection that still holds does.)
+// which outcomes no client has received yet. If the folder is lost, the server's
+// tools are pinned again, and of the finished actions, only a rejection that still
+// holds answers the next equal call.
 type Folder struct {
 	dir string
 	// pinning is held while the pins are read and replaced.
@@ -34,7 +34,7 @@ type Folder struct {
 	swept time.Time
 }
 
-// callState is the position in the chain of equal calls: see join.
+// callState is the state of a chain of equal calls; see join.
 type callState struct {
 	// Last is the last action whose outcome a client has received.
 	Last string `json:"last,omitempty"`
@@ -49,8 +49,8 @@ type callState struct {
 const maxCalls = 10_000
 
 // callsFile is a journal: each line is a call's new state, and a call's last
-// line is valid. Empty lines between them keep the line after a truncated one
-// whole.
+// line is valid. A line feed is also written before each line, so that a line
+// after a truncated line can be read.
 const callsFile = "calls.jsonl"
 
 // OpenFolder opens the folder and creates it if needed. Only its owner may read
@@ -156,7 +156,8 @@ func (f *Folder) pins() (*catalogue, error) {
 	return c, err
 }
 
-// pinsOr returns the pinned catalogue, or pins found when there is none.
+// pinsOr returns the pinned catalogue. If there is none, it pins the catalogue
+// found, and returns it with first set.
 func (f *Folder) pinsOr(found *catalogue) (pinned *catalogue, first bool, err error) {
 	f.pinning.Lock()
 	defer f.pinning.Unlock()
@@ -234,8 +235,9 @@ func (f *Folder) hashOf(action string) string {
 	return ""
 }
 
-// change appends to the journal without a sync: the line survives the process,
-// but may not survive a crash of the machine.
+// change edits the state of a call and appends the new state to the journal,
+// without a sync: the line survives the process, but may not survive a crash of
+// the machine.
 func (f *Folder) change(hash string, edit func(*callState)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -37,7 +37,7 @@ const (
 // taskRef is the content of a task's id.
 type taskRef struct {
 	Action string `json:"action"`
-	// Key is the chain of equal calls that the action belongs to.
+	// Key identifies the chain of equal calls that the action belongs to; see join.
 	Key string `json:"key"`
 }
 
@@ -96,7 +96,7 @@ func declaresTasks(f *frame) bool {
 	return memberOf(memberOf(capabilities, "extensions"), tasksExtension) != nil
 }
 
-// begun answers a call with its task; nil when there can be none.
+// begun answers a call with its task; nil when the task's id cannot be signed.
 func (p *Proxy) begun(f *frame, key string, a *gatehouse.Action) []byte {
 	id, err := p.taskID(taskRef{Action: a.ID, Key: key})
 	if err != nil {
@@ -171,7 +171,7 @@ func (p *Proxy) task(ctx context.Context, f *frame) []byte {
 	}
 	id := text(memberOf(f.params, "taskId"))
 	r, err := p.taskOf(id)
-	if errors.Is(err, errTask) && modern && p.passesTasks() { // a task of a call that passed
+	if errors.Is(err, errTask) && modern && p.passesTasks() { // a task of the server, for a call without an action
 		p.forward(f)
 		return nil
 	}
@@ -234,7 +234,7 @@ func (p *Proxy) taskFailed(ctx context.Context, f *frame, err error) []byte {
 }
 
 // settled returns the answer to a task's call and records that it was received.
-// It can be requested repeatedly.
+// A client can request the answer repeatedly.
 func (p *Proxy) settled(f *frame, r *taskRef, a *gatehouse.Action) []byte {
 	x := p.done.of(a.ID)
 	select {
@@ -261,7 +261,8 @@ func (p *Proxy) taskResult(ctx context.Context, f *frame, id string, r *taskRef,
 		return nil
 	case err != nil:
 		return p.taskFailed(ctx, f, err)
-	case found.ID == a.ID && found.Status == gatehouse.StatusApplied && found.Receipt == nil: // this proxy's own call
+	case found.ID == a.ID && found.Status == gatehouse.StatusApplied && found.Receipt == nil:
+		// This proxy has executed the call: found has only a part of the action.
 		found = a
 		if now, err := p.Gate.FindAction(ctx, a.ID); err == nil {
 			found = now

@@ -72,7 +72,7 @@ func (p *Proxy) learnServer(result []byte) (instructions gatehouse.JSON) {
 }
 
 // greet sends server/discover if the client uses the protocol without sessions and has not sent it:
-// the instructions are part of the pins. A server that does not know the method has none.
+// the instructions are part of the pins. A server that does not know the method has no instructions.
 func (p *Proxy) greet(ctx context.Context) error {
 	p.mu.Lock()
 	needless := p.greeted || p.meta == nil
@@ -193,8 +193,8 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 // acceptType is the action type and the operation of accepting changed tools.
 const acceptType = "gatehouse_accept_tools"
 
-// quarantine proposes to accept the server's present tools. The gate stores the proposal: an equal
-// one joins it, and a rejection answers it.
+// quarantine proposes to accept the server's present tools. An equal proposal joins the open action, or
+// gets the rejection of an earlier action, so people are asked once.
 func (p *Proxy) quarantine(l *listed) {
 	was, is := l.differs.sides()
 	version := catalogueHash(l.pinned)
@@ -246,7 +246,7 @@ func (p *Proxy) refresh() {
 
 var errPinsMoved = errors.New("the pins have changed since this was proposed")
 
-// apply stores one side of a difference in the catalogue.
+// apply stores a text in the catalogue under its name in differences. An empty value removes the text.
 func (c *catalogue) apply(name string, value gatehouse.JSON) {
 	if value == "null" {
 		value = ""

@@ -258,7 +258,8 @@ func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	})
 }
 
-// send makes the call from the stored bytes alone.
+// send executes a leased action. The tool and the arguments of its request are those that the gate has
+// stored; nothing comes from the client's request.
 func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 	if push.Operation == acceptType {
 		if err := p.accept(push); err != nil {
@@ -328,7 +329,8 @@ func (p *Proxy) terminal(push *gatehouse.LeasedPush, code, detail, says string) 
 	return v
 }
 
-// incomplete reports whether a modern server asks for more input first.
+// incomplete reports whether the resultType of a modern server's result is not "complete", for example because
+// the server asks for input.
 func incomplete(result []byte) bool {
 	kind := memberOf(result, "resultType")
 	return kind != nil && text(kind) != "complete"
@@ -368,7 +370,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 	}
 }
 
-// report tells the gate the outcome, with retries while the lease may hold.
+// report tells the gate the outcome. It retries for at most twice the duration of the lease.
 func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*p.Lease)
 	defer cancel()

@@ -25,7 +25,7 @@ var (
 	postgresOnly = map[string]bool{
 		"gatehouse_schema": true, "gatehouse_session": true, queueTable: true,
 		"action_word": true, "action_word_block": true, "action_word_mark": true,
-		// Replicas share rates; a process on a data folder has its own.
+		// Replicas share the rates in this table; a folder, which one process serves, needs none.
 		"rate_spent":       true,
 		postgres.MoveTable: true, progressTable: true, keysTable: true,
 	}
@@ -57,7 +57,7 @@ type table struct {
 	key     []column // in key order
 }
 
-// catalog is the content of one database: tables with their columns, by name.
+// catalog holds the tables of one database and their columns, by name.
 type catalog map[string]map[string]column
 
 func sqliteCatalog(ctx context.Context, db *sql.DB) (catalog, error) {
@@ -135,8 +135,8 @@ func (c catalog) add(table string, col column) {
 	c[table][col.name] = col
 }
 
-// match finds the tables to copy, by name. It reports everything that one side
-// lacks in one error.
+// match finds the tables to copy, sorted by name. If the two sides differ, it returns
+// one error that lists all differences.
 func match(from, to catalog, order []string) ([]table, error) {
 	var wrong []error
 	complain := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

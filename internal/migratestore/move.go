@@ -52,7 +52,7 @@ type Result struct {
 	Waiting int `json:"unnumbered"`
 }
 
-// Table is one table.
+// Table is a table's name with the number of its rows.
 type Table struct {
 	Name string `json:"table"`
 	Rows int64  `json:"rows"`

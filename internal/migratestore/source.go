@@ -25,7 +25,7 @@ type source struct {
 	clock, batch int64
 }
 
-// openSource opens the file and holds its lock, unless readOnly is set: reading is possible next to a server.
+// openSource opens the file and takes its lock. With readOnly, it takes no lock, so a server may have the file open.
 func openSource(ctx context.Context, config sqlite.Config, readOnly bool) (s *source, err error) {
 	if _, err := sqlite.FileVersion(ctx, config.Path); err != nil {
 		return nil, err

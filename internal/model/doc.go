@@ -16,8 +16,8 @@
 //
 // TestRuns does the same with workflows of any shape: ending leases, results in
 // time and too late, events, votes, cancellations, retries and time, against a
-// model of runs and steps. Every run must end, and the stores that all
-// sequences have left must satisfy the doctor's invariants.
+// model of runs and steps. Every run must end, and after all sequences, the
+// stores must satisfy the invariants that the command doctor checks.
 //
 // # Linearizability
 //
@@ -31,5 +31,5 @@
 // The command planted plants one bug at a time and checks that the named test
 // fails.
 //
-// GATEHOUSE_STORM=long runs the long forms.
+// GATEHOUSE_STORM=long makes these tests longer.
 package model

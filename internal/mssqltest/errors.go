@@ -11,8 +11,8 @@ import (
 type Error struct {
 	Number  int32
 	Message string
-	// Ends tells that the server rolls the transaction back, Breaks that the answer says that the
-	// connection is broken.
+	// Ends makes the server roll the transaction back. Breaks makes the answer say that the connection
+	// is broken.
 	Ends, Breaks bool
 	// Silent ends the connection after the statement, without an answer. Before ends it before the
 	// statement is carried out.
@@ -23,7 +23,7 @@ func (e *Error) Error() string { return e.Message }
 
 func refused(number int32, message string) *Error { return &Error{Number: number, Message: message} }
 
-// ended is an error that ends the transaction with its batch.
+// ended returns an error after which the server rolls the transaction back.
 func ended(number int32, message string) *Error {
 	return &Error{Number: number, Message: message, Ends: true}
 }

@@ -30,7 +30,7 @@ func parts(re *regexp.Regexp, list string) [][]string {
 	return out
 }
 
-// styles are the conversions by which each type is read exactly; "" is the column itself.
+// styles are the conversions that read each type without loss. A type without an entry is read without a conversion.
 var styles = map[string]string{
 	"datetimeoffset": "nvarchar(40) 127", "datetime2": "nvarchar(40) 126", "datetime": "nvarchar(40) 126",
 	"date": "nvarchar(10) 23", "nvarchar": "nvarchar(max) ", "varchar": "nvarchar(max) ", "nchar": "nvarchar(max) ",
@@ -115,7 +115,7 @@ func (s *session) match(ctx context.Context, q request, m []string) (*result, in
 		strings.Join(where, " AND ")+" ORDER BY "+lite(unquoted(m[5]))+" LIMIT "+m[0], args...)
 }
 
-// readList takes apart the columns of a SELECT, each of which must be read exactly.
+// readList parses the columns of a SELECT. It refuses a column that is not read with its conversion in styles.
 func readList(t *table, list string) (columns []string, types []dataType, failed *Error) {
 	for _, p := range parts(readForm, list) {
 		c := t.column(unquoted(p[0] + p[2]))

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // what the statements are carried out on
+	_ "modernc.org/sqlite" // the engine that executes the statements
 )
 
 const (

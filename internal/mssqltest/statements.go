@@ -15,7 +15,7 @@ const (
 	counted  = `; SET @rows = @@ROWCOUNT`
 )
 
-// form is a form of statements, and how one is carried out.
+// form is a form of statements, with the function that executes a statement of this form.
 type form struct {
 	re  *regexp.Regexp
 	run func(s *session, ctx context.Context, q request, m []string) (*result, int64, *Error)
@@ -218,8 +218,8 @@ func (s *session) record(ctx context.Context, q request, m []string) (*result, i
 	return s.query(ctx, []dataType{text, text}, "SELECT digest, result FROM "+lite(t.name)+where, args...)
 }
 
-// recordKey is the condition that finds a record. A key that is text is compared without the spaces
-// at its end and without case.
+// recordKey returns the WHERE clause that finds a record by its key, and the clause's arguments. names are the
+// parameters with the key; from is the number of the clause's first argument.
 func (s *session) recordKey(q request, t *table, names []string, from int) (string, []any, *Error) {
 	var args []any
 	for i, column := range []string{"tenant", "idempotency_key"} {
@@ -249,7 +249,7 @@ func (s *session) complete(ctx context.Context, q request, m []string) (*result,
 	return s.write(ctx, t, "UPDATE "+lite(t.name)+" SET result = ?1"+where, append([]any{v}, args...))
 }
 
-// write carries out a change, which the triggers of the table can follow.
+// write executes a change. SQLite also runs the table's triggers.
 func (s *session) write(ctx context.Context, t *table, text string, args []any) (*result, int64, *Error) {
 	res, err := s.lite.ExecContext(ctx, text, args...)
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *session) write(ctx context.Context, t *table, text string, args []any) 
 	return nil, n, nil
 }
 
-// rowversion is the next one of the database.
+// rowversion returns the next rowversion of the database.
 func (s *session) rowversion() []byte {
 	return binary.BigEndian.AppendUint64(nil, uint64(time.Now().UnixNano())<<8|uint64(s.server.version.Add(1)&0xff))
 }

@@ -174,7 +174,7 @@ func (h *handshake) Write(b []byte) (int, error) {
 	return len(b), writeMessage(h.Conn, packetPrelogin, b)
 }
 
-// login is what LOGIN7 says.
+// login holds the fields of a LOGIN7 message that the server checks.
 type login struct{ user, password, database string }
 
 func parseLogin(b []byte) (l login, err error) {

@@ -33,7 +33,7 @@ type table struct {
 
 func (t *table) column(name string) *tableColumn {
 	for i := range t.columns {
-		if strings.EqualFold(t.columns[i].column, name) { // as a collation without case has it
+		if strings.EqualFold(t.columns[i].column, name) { // as in a case-insensitive collation
 			return &t.columns[i]
 		}
 	}
@@ -160,7 +160,7 @@ func (s *session) convert(t dataType, v any) (any, *Error) {
 	return convertTime(t, fmt.Sprint(v))
 }
 
-// truncated is an error, or a value that is cut off without one.
+// truncated returns an error if ANSI_WARNINGS is ON, or else the truncated value without an error.
 func (s *session) truncated(whole, cut any) (any, *Error) {
 	if s.settings["ANSI_WARNINGS"] != "ON" {
 		return cut, nil

@@ -55,7 +55,7 @@ func (n *Notifier) cardsToUpdate(entries []*gatehouse.Entry) (list []string, err
 // posted records a message that must be kept up to date from now on.
 func posted(tx gatehouse.SlackWriter, c *Configured, row *gatehouse.Notification, sent Sent, failure error) error {
 	if _, keeps := c.Channel.(Keeper); !keeps || failure != nil || sent.Ref == "" || row.ActionID == "" {
-		return nil //nolint:nilerr // what failed was not posted
+		return nil //nolint:nilerr // a failed message was not posted
 	}
 	switch row.Kind {
 	case gatehouse.NotifyAsked:

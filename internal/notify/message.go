@@ -261,7 +261,9 @@ var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is st
 // for the question.
 const cardTries = 2
 
-// questionMessage finds the message in a shared place that asked for the approval.
+// questionMessage finds the message in a shared place that asked for the approval. ref is the message's id on
+// the channel, "" if none is known. waits says that the message is not posted yet, and has not failed cardTries
+// times.
 func questionMessage(tx gatehouse.NotificationReader, action, channel string) (ref string, waits bool, err error) {
 	page, err := tx.ListNotifications(gatehouse.NotificationFilter{
 		Channel: channel, ActionID: action, Limit: gatehouse.MaxLimit,

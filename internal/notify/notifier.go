@@ -176,8 +176,8 @@ func (n *Notifier) loop(
 	Loop(ctx, n.log, "notify: "+what, every, wake, task)
 }
 
-// Loop repeats a task: at once while there is more to do, else after a hint or a pause. A failure
-// is logged with what as its message, and followed by a longer pause.
+// Loop repeats a task: at once while there is more to do, else after a hint or a pause. After a
+// failure, which is logged with the message given in what, the pause is longer.
 func Loop(
 	ctx context.Context, log *slog.Logger, what string, every time.Duration, wake <-chan struct{},
 	task func(context.Context) (more bool, err error),

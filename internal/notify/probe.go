@@ -9,8 +9,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// probeAge is the age up to which a message is used as a probe, which does not count as an attempt.
-// It is a little more than the sum of [Schedule], so that every message fails in the end.
+// probeAge is the maximum age of a message that is used as a probe. A probe does not count as an attempt
+// of its message; the age limit ensures that every message fails in the end. probeAge is a little more
+// than the sum of [Schedule].
 const probeAge = 76 * time.Hour
 
 // probes holds the times from which each failing channel may be tried again.

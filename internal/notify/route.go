@@ -20,7 +20,7 @@ type Route struct {
 	// does not match.
 	Amount   gatehouse.Decimal
 	Currency string
-	// Groups are groups of which the approval must ask one.
+	// Groups selects approvals that ask at least one of these groups.
 	Groups []string
 	// Tell are the kinds of messages.
 	Tell []gatehouse.NotificationKind
@@ -97,7 +97,7 @@ func (r *routing) works(name string) bool {
 	return s == nil || s.FailingSince == nil && s.OffAt == nil
 }
 
-// off reports whether a channel was switched off because its receiver wants no more messages.
+// off reports whether a channel was switched off; see [applyFailure].
 func (r *routing) off(name string) bool {
 	s := r.states[name]
 	return s != nil && s.OffAt != nil

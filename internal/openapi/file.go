@@ -26,7 +26,8 @@ const (
 	New State = "new"
 	// Changed: it has changed since it was accepted, and must be accepted again.
 	Changed State = "changed"
-	// Gone: it is no longer in the document.
+	// Gone: it was in the file, but is no longer in the document, cannot be imported any more, or matches no
+	// pattern of the import.
 	Gone State = "gone"
 	// LeftOut: it is in the document but cannot be imported.
 	LeftOut State = "left_out"
@@ -193,7 +194,7 @@ func (f *File) judge(name string, op Operation) (e entry, state State, moved boo
 	return e, New, true
 }
 
-// keepFloor keeps a level that somebody has raised: a document never lowers one.
+// keepFloor keeps the level of the previous entry if that level is higher: a changed document never lowers a level.
 func (e *entry) keepFloor(was entry) {
 	if was.floor() > e.floor() {
 		e.fields = maps.Clone(e.fields)
@@ -275,7 +276,7 @@ func (f *File) Text() ([]byte, error) {
 	return text, nil
 }
 
-// StoredText is Text for a connector in the store, whose size is limited. It omits the operations left out.
+// StoredText is Text without left_out, for a connector in the store: the store limits the size.
 func (f *File) StoredText() ([]byte, error) {
 	short := *f
 	short.leftOut = nil

@@ -8,9 +8,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Skewed creates an empty database whose clock can be set: its connections find a
-// clock_timestamp() function in a schema ahead of the server's own. Programs need no change. to
-// sets the offset of the clock for all later calls.
+// Skewed creates an empty database whose clock can be set: its search_path puts a function
+// clock_timestamp() before the server's own, so clients need no change. to sets the offset of the clock
+// for all later calls of the function.
 func Skewed(t testing.TB) (dsn string, to func(time.Duration)) {
 	t.Helper()
 	dsn = Database(t)

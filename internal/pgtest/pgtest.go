@@ -149,8 +149,8 @@ func startShared() {
 	shared.err = makeOwner(shared.dsn)
 }
 
-// makeOwner creates the role, unless another test process has. The role may create databases by
-// copying its own.
+// makeOwner creates the role owner, unless another test process has created it. With CREATEDB, the role can
+// copy its own databases: see [Template].
 func makeOwner(dsn string) error {
 	u, err := url.Parse(dsn)
 	if err != nil {

@@ -29,8 +29,8 @@ var (
 )
 
 // Check refuses an address that cannot be parsed, a URL in which a part of the password may be
-// parsed as something else, and an address with a setting of an impossible name. Its errors contain
-// no part of the address except values of settings.
+// parsed as something else, and an address with a runtime parameter whose name is not valid. Its errors contain
+// no part of the address except values of parameters.
 func Check(address string) error {
 	rest, isURL := cutScheme(address)
 	if isURL && !plain(rest) {

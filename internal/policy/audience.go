@@ -21,9 +21,10 @@ func (a audience) stated() bool { return len(a.roles) > 0 || len(a.people) > 0 |
 // everyone reports whether the audience includes every approver.
 func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.RoleApprover) }
 
-// and returns the intersection. A person whom one audience names, and who is covered
-// by a role or group of the other, is left out, since the holders of roles and the
-// members of groups are unknown here. Only the role approver covers everybody.
+// and returns the intersection. A person whom one audience names is left out if the
+// other audience includes the person only by a role or a group, since the holders of
+// roles and the members of groups are unknown here. The role approver is the exception:
+// it includes everybody.
 func (a audience) and(b audience) audience {
 	switch {
 	case !a.stated() || a.everyone():

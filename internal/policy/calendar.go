@@ -19,12 +19,13 @@ import (
 // maxHolidays bounds the list of holidays: about fifty years.
 const maxHolidays = 1000
 
-// calendar holds the zones that the policy names, loaded when it is parsed, and its holidays,
-// for the functions of proposed_at. Evaluation reads neither a clock nor a file.
+// calendar holds the holidays of a policy and the time zones that its expressions name, for the
+// functions of proposed_at. The zones are loaded when the policy is parsed: an evaluation reads
+// neither a clock nor a file.
 type calendar struct {
 	zones    map[string]*time.Location
 	holidays map[string]bool // as 2026-12-25
-	// read is set by the first expression that uses the time.
+	// read is true if an expression uses proposed_at.
 	read bool
 }
 
@@ -66,8 +67,8 @@ func (c *calendar) functions() []cel.EnvOption {
 	return options
 }
 
-// celTimeFunction returns the name of the function of a time that an expression calls, if CEL itself has the
-// function (getHours and the like): such a function would load a zone while a proposal is judged.
+// celTimeFunction returns the name of the function that an expression calls. ok is true if the function is one of
+// CEL's own functions of a time (getHours and the like), which would load a time zone while a proposal is judged.
 func celTimeFunction(e ast.Expr) (name string, ok bool) {
 	if e.Kind() != ast.CallKind {
 		return "", false

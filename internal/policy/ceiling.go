@@ -77,10 +77,10 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 	}
 }
 
-// currencyOf returns the currency of the amount, "" for a count and for an amount without one. A
-// ceiling that states a currency needs to know the amount's. When the change gives none, the
-// proposer's magnitude supplies it, but only to ceilings that state theirs: a proposer's claim
-// never creates a separate sum.
+// currencyOf returns the currency of the amount, "" for a count and for an amount without a currency.
+// A ceiling that states a currency cannot count an amount of unknown currency: that is an error. If the
+// change gives no currency, such a ceiling takes the currency of the proposer's magnitude. A ceiling
+// without a currency does not: a proposer's claim must not start a separate sum.
 func (c *ceiling) currencyOf(v *view) (string, error) {
 	if c.amount == nil {
 		return "", nil

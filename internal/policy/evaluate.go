@@ -154,7 +154,7 @@ func (p *Policy) judge(
 	return verdict, !v.budget.Spent()
 }
 
-// maxReasons bounds the reasons that a verdict keeps; it names every rule.
+// maxReasons bounds the reasons of a verdict. Its list of rules is not bounded.
 const maxReasons = 20
 
 // settle determines the outcome, the rules that decided it, and their reasons.
@@ -274,8 +274,9 @@ func longer(a, b *time.Duration) *time.Duration {
 }
 
 // over returns the finding's question, with the level's values where the finding
-// states none. The question of a rule that could not be evaluated applies beside the
-// level's, so that it cannot loosen it; why says why nobody could answer both.
+// states none. If the rule could not be evaluated, its question is merged with the
+// level's, so that the rule cannot loosen the level's question. why says why nobody
+// could answer the merged question.
 func (f finding) over(level question) (_ question, why string) {
 	q := level
 	if f.required > 0 {
@@ -336,7 +337,7 @@ func (v *view) eval(e *expression) (ref.Val, error) {
 	return e.EvalWithin(v.budget, v)
 }
 
-// decide is holds for any facts, without the budget.
+// decide is holds for any activation. Only the expression's own cost limit applies, not the budget of a judgement.
 func (e *expression) decide(v cel.Activation) (bool, error) {
 	out, err := e.Eval(v)
 	if err != nil {

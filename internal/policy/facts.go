@@ -171,7 +171,7 @@ func (v *view) moneyOf() *money {
 	return v.money
 }
 
-// action is the proposal as the functions of money read it.
+// action returns the proposal in the form that [card.Money] and [card.ClaimDiffers] take.
 func (v *view) action() *gatehouse.Action {
 	return &gatehouse.Action{Proposal: *v.Proposal, Declared: v.Declared}
 }

@@ -108,7 +108,7 @@ func (p *Policy) grantCondition(source string, check expr.Check) (*GrantConditio
 	return &GrantCondition{p, e}, nil
 }
 
-// withoutTimes adds to a check, which may be nil, that a condition calls no function of a time.
+// withoutTimes extends a check, which may be nil: it also refuses CEL's own functions of a time.
 func withoutTimes(check expr.Check) expr.Check {
 	return func(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 		ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) {

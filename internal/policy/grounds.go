@@ -18,8 +18,9 @@ import (
 // maxFactBytes bounds a fact's value that is shown, in bytes of JSON.
 const maxFactBytes = 512
 
-// Grounds returns what the rules with the given ids looked at, and how the level
-// came about, to explain a judgement. It judges nothing.
+// Grounds explains a judgement: it returns the facts that the rules with the given
+// ids name, with their values, and the levels from which the level was computed. It
+// evaluates no rule.
 func (p *Policy) Grounds(f Facts, rules []string) gatehouse.Grounds {
 	out := gatehouse.Grounds{Floor: f.Floor, Rules: []gatehouse.RuleGround{}}
 	if f.Proposal == nil {

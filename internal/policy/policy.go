@@ -35,8 +35,8 @@ type Policy struct {
 	conditions *expr.Language
 }
 
-// DecideByLink returns the level up to which a mailed link decides without a
-// sign-in, by the mail's code or a recognized device; 0 for none.
+// DecideByLink returns the highest level that a person may decide by a mailed link
+// without a sign-in, by the mail's code or on a recognized device; 0 for none.
 func (p *Policy) DecideByLink() gatehouse.RiskLevel { return p.links }
 
 // GatedChanges reports whether the policy can be replaced only through the gate.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// logFrom is the ratio of a wait to the shortest span from which on the axis is logarithmic.
+// logFrom is the ratio of the longest wait to the shortest span above which a logarithmic axis is used.
 const logFrom = 50
 
 // Uneven reports whether a wait is so much longer than the shortest span that a linear axis

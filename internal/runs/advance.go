@@ -62,8 +62,8 @@ func (m *runTx) stop(as gatehouse.RunStatus, why *gatehouse.Failure) {
 
 // closeRest cancels the steps that are not running. A step that waits for an action
 // or a child run becomes due at once, and the runtime cancels that action or run
-// first. A step that waits for its items ends when they do. The transaction that
-// stops the run covers all items; a later one covers only the moved item.
+// first. A step that waits for its items ends when the items end. The transaction that
+// stops the run handles all items; a later transaction handles only the item that it moves.
 func (m *runTx) closeRest() error {
 	if m.stopped {
 		if err := m.readOpenItems(); err != nil {

@@ -14,8 +14,8 @@ import (
 
 // Models makes the model calls of steps.
 type Models interface {
-	// Ask makes one call. failure is the model's or the provider's. usage is the call's cost,
-	// even if the answer was unusable.
+	// Ask makes one call. failure is a failure of the model or of the provider. usage is the cost of
+	// the call, even if the answer was unusable; nil for none.
 	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON,
 		usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
 	// Most returns the most that a call can cost, in the provider's currency; false

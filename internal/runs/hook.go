@@ -20,7 +20,7 @@ type HookVerifier interface {
 }
 
 // badSignature is the answer to a wrong signature, and also to a delivery for a workflow that does
-// not exist or has no webhook, so that it does not reveal which workflows exist.
+// not exist or has no webhook, so that the answer does not reveal which workflows exist.
 func badSignature() *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeBadSignature, "the signature of this delivery does not belong to the workflow")
 }

@@ -292,7 +292,7 @@ func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft)
 	case forged || !sameChange(known, wanted) || others && !sameChange(last, wanted):
 		why = "proposes another change"
 	case others || last.Status != gatehouse.StatusApplied && last.Status != gatehouse.StatusReversed:
-		// What the workflow itself has applied under this key counts, whatever it demands by now.
+		// An applied action of the workflow itself is adopted even if this step demands more approval.
 		if less := d.AsksMore(last); less != "" {
 			why = "asked for less than this step demands: " + less
 		}

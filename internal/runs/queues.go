@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxQueues bounds the tools of all tenants that RunQueues checks.
+// maxQueues bounds the tools that RunQueues looks at: the first tools, by name, with ready steps in any tenant.
 const maxQueues = 1000
 
 // RunQueues returns the queues, the workers and the schedules. A caller who may read

@@ -9,8 +9,8 @@ import (
 )
 
 // acceptsEvent fails with sender_not_allowed when the run does not accept an event of this name
-// from the principal. The workflow's `from` decides. Without one, an agent may send events only
-// to the runs that it started (see startedBy). The check is made when an event is sent, whether or not its step
+// from the principal. The workflow's `from` decides. Without a `from`, an agent may send events only
+// to the runs that the agent started (see startedBy). The check is made when an event is sent, whether or not its step
 // is waiting, so stored events need no second check.
 func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 	from := m.def.Senders(event)

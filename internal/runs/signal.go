@@ -112,8 +112,8 @@ func (m *runTx) signal(c *gatehouse.Caller, name string, data gatehouse.JSON) (*
 	return s, m.advance()
 }
 
-// listener returns the first step or item that waits for the event; nil for none. It
-// adds the items of the for_each step that it finds to the run.
+// listener returns the first step or item that waits for the event; nil for none. If an
+// item waits, listener adds the open items of the same for_each step to the run.
 func (m *runTx) listener(event string) (*gatehouse.Step, error) {
 	waits := func(s *gatehouse.Step) bool { return s.Status == gatehouse.StepWaiting && s.Event == event }
 	for _, s := range m.run.Steps {

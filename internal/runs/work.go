@@ -92,8 +92,8 @@ func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, 
 }
 
 // prepareAlone is prepare without the store. w is nil unless the step was leased
-// together with its run's head, the workflow is cached, and the step's expressions
-// read nothing else.
+// together with its run's head, the workflow is cached, the step is a first iteration,
+// and its expressions read nothing else.
 func (r *Runs) prepareAlone(step *gatehouse.Step) (w *work, failure *gatehouse.Failure) {
 	if step.Head == nil {
 		return nil, nil
@@ -419,7 +419,7 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 }
 
 // began returns the earliest time at which the step's present attempt can have started: when the
-// step was first leased or, for a retry, when it became due.
+// step was first leased or, for a retry, when it became ready; otherwise if it was never leased.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	at := otherwise
 	if s.StartedAt != nil {

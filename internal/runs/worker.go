@@ -20,7 +20,7 @@ func worker(ctx context.Context) (*gatehouse.Caller, error) {
 	return c, gate.Require(c, gatehouse.RoleWorker)
 }
 
-// defaultLease is the time of a lease whose request names none.
+// defaultLease is the duration of a lease if the request states none.
 const defaultLease = gatehouse.Span(gatehouse.DefaultStepLease)
 
 // LeaseSteps leases ready steps to an outside worker. When none is ready, it waits for one.

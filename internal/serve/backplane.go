@@ -18,16 +18,17 @@ import (
 )
 
 // Backplane connects replicas, in addition to the store: it carries hints, which
-// may be lost, and the feed of events for other systems. No result depends on it.
+// may be lost, and the feed of events for other systems. No result depends on it. For development mode
+// and the demo, it also has the catchers of messages and the listener.
 type Backplane struct {
-	// caught takes the mails of development mode and of the demo, cards the Slack messages
-	// of development mode; nil if messages are sent. linkURL is the base URL of their links if
-	// the configuration has no public_url.
+	// caught catches the mails of development mode and of the demo, cards the Slack messages of
+	// development mode. Each is nil if such messages are sent.
 	caught *mailCatcher
 	cards  *slackdev.Workspace
 	// development is true only in development mode.
 	development bool
-	linkURL     string
+	// linkURL is the base URL of links in messages if the configuration has no public_url.
+	linkURL string
 	// listener listens on the port that was taken before the node was opened; nil for none.
 	listener net.Listener
 	carriers []wake.Carrier

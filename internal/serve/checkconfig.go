@@ -28,8 +28,8 @@ type ownConfiguration struct {
 	found  []term.Check
 }
 
-// results returns the checks and their time, at most configurationStands ago. A running
-// check continues without its caller, because others use its result.
+// results returns the checks and their time, at most configurationStands ago. The checks continue when
+// the caller's context ends, because other callers use the results.
 func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,8 +44,8 @@ func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check
 
 // visibleTo reports whether people of a tenant may see a check. The check of a connector is shown to
 // the tenants that it serves, all others to the default tenant, whose administrators run the
-// server. Nobody sees "open", which is about the first policy: a server logs at its start what
-// the active ones leave open.
+// server. The check "open" is shown to nobody: it uses the first policy. At its start, a server logs
+// the changes that its active policies leave ungated.
 func (o *ownConfiguration) visibleTo(tenant string, c term.Check) bool {
 	if c.Name == "open" {
 		return false

@@ -93,7 +93,7 @@ const lookTimeout = 10 * time.Second
 type ConfigChecker struct {
 	Checks  []term.Check
 	Offline bool
-	// stored are the secrets of the store, for a server; nil for a program without one.
+	// stored has the secrets of the store; nil if they were not read.
 	stored *storeSecrets
 	// active are the active policies of the store by tenant, nil if they were not read; unread says why.
 	active map[string]*policy.Policy

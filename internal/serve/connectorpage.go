@@ -34,8 +34,9 @@ func OperationsOf(c connector.Connector) []console.ConnectorOperation {
 	return all
 }
 
-// amountsOf describes the declared amounts of an operation, "price in /currency (minor
-// unit)"; those of one entity type begin with its name.
+// amountsOf describes the declared amounts of an operation, such as "price in /currency (minor unit)".
+// If the connector is a [connector.Describer] and the operation has several entity types, each text
+// begins with the entity type.
 func amountsOf(c connector.Connector, op connector.Listed) []string {
 	out := []string{}
 	types := op.EntityTypes
@@ -66,8 +67,8 @@ func amountsOf(c connector.Connector, op connector.Listed) []string {
 	return slices.Compact(out)
 }
 
-// LevelsOf describes the declared levels of an operation, "" for all operations, such as
-// "update of item: price (L4)".
+// LevelsOf describes the declared risk levels of an operation, such as "update of item: price (L4)". If
+// operation is "", LevelsOf describes those of all operations.
 func LevelsOf(c connector.Connector, operation string) []string {
 	levels := []string{}
 	declarer, ok := c.(connector.Declarer)

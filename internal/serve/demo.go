@@ -199,7 +199,7 @@ func verifyDemo(g *term.IO, url string, admin *gatehouse.Credentials) (audit.Rep
 	if err != nil {
 		return audit.Report{}, err
 	}
-	// The sequencer numbers the last leaves within a second.
+	// The sequencer numbers the last leaves within a second: wait until the size of the log stays the same.
 	head, err := api.Head(g.Ctx)
 	for quiet := 0; err == nil && quiet < 5; quiet++ {
 		if err = g.Pause(100 * time.Millisecond); err != nil {

@@ -102,8 +102,8 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	return creds, creds.write(data)
 }
 
-// dismissOwn dismisses the administrator's notices of what this start itself has
-// made since began: principals and the setup link.
+// dismissOwn dismisses the administrator's notices of principals and of the setup link that this
+// start of the server has made, since the time began.
 func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, began time.Time) error {
 	admin, err := n.Gate.Authenticate(ctx, creds.Key)
 	if err != nil {

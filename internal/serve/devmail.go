@@ -55,8 +55,8 @@ type mailPart struct {
 var mailLink = regexp.MustCompile(
 	`(?m)http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/(review|actions|inbox)[A-Za-z0-9/_?=&.-]*$`)
 
-// mailCatcher takes the place of a mail server in development mode. It shows the mails
-// to everybody on this machine.
+// mailCatcher takes the place of a mail server in development mode and in the demo. It shows the
+// mails to everybody on this machine.
 type mailCatcher struct {
 	mu    sync.Mutex
 	mails []*caughtMail

@@ -8,7 +8,7 @@ import (
 
 // offerPasskeys enables passkeys in development mode without configuration, at
 // http://localhost: browsers accept passkeys for that name, but not for an IP
-// address. The pages at 127.0.0.1 link to it.
+// address. The sign-in page at 127.0.0.1 links to http://localhost.
 func offerPasskeys(c *config.SignIn, listen string) {
 	if c.Passkeys != nil || c.PublicURL != "" {
 		return

@@ -29,7 +29,7 @@ func AllRoles() []Role {
 
 func has(roles []Role, r Role) bool { return slices.Contains(roles, r) }
 
-// RoleWords lists the roles, with last before the last one.
+// RoleWords lists the roles. last is the text before the last role, such as " and ".
 func RoleWords(last string) string {
 	var words []string
 	for _, r := range AllRoles() {

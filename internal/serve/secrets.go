@@ -67,7 +67,7 @@ func newStoreSecrets(cfg *config.Config, log *slog.Logger) *storeSecrets {
 	return &storeSecrets{config: cfg, log: log, users: map[string]*secretUser{}}
 }
 
-// add makes a connector, and remembers one that uses secrets of the store.
+// add makes a connector. If the connector uses secrets of the store, add keeps it for refresh.
 func (s *storeSecrets) add(ctx context.Context, name string, entry config.Connector) (*Built, error) {
 	b, err := BuildConnector(ctx, s.config, entry, s.value)
 	if err == nil && len(b.Stored) > 0 {
@@ -193,8 +193,8 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 	return failed
 }
 
-// read reads the secrets of the tenants whose connectors can use some. Only values that a
-// connector uses are redacted from targets' answers: see value.
+// read reads the stored secrets of each tenant whose connectors can use them. From targets' answers,
+// only the values that a connector uses are redacted: see value.
 func (s *storeSecrets) read(ctx context.Context, cfg *config.Config) error {
 	found := map[secretKey]gate.OpenedSecret{}
 	read := map[string]bool{}

@@ -408,7 +408,7 @@ func (s *Server) lastCounts() {
 	}
 }
 
-// ownerName names this process in leases.
+// ownerName returns a new unique name for an owner of leases in this process.
 func ownerName() string {
 	host, err := os.Hostname()
 	if err != nil {

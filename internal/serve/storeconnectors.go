@@ -128,8 +128,8 @@ func closeAll(built map[string]*Built) {
 	}
 }
 
-// start loads the newest version that this replica can build. A name that is in the file,
-// too, is an error.
+// start loads the newest version that this replica can build. It fails if the newest version in the
+// store has a connector with the name of a connector in the file.
 func (c *storeConnectors) start(ctx context.Context) error {
 	newest, err := c.gate.StoredConnectors(ctx, 0)
 	if err != nil || newest.Version == 0 {
@@ -221,8 +221,8 @@ func (c *storeConnectors) loadLocked(ctx context.Context, version int, source st
 	return err
 }
 
-// install replaces the connectors of the running version. Their running calls continue; they are
-// closed later.
+// install replaces the connectors of the running version. The running calls of the old connectors
+// continue; install closes the old connectors later.
 func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*Built, merged *config.Config) {
 	var gone []string
 	old := slices.Collect(maps.Values(c.built))

@@ -18,8 +18,8 @@ import (
 )
 
 // ungatedChanges describes, one sentence each, the changes that agents can make without
-// a person: those that the targets' configuration declares below L3 and the
-// active policy of a tenant allows. policies is by tenant; nil allows nothing.
+// a person: those that the targets' configuration declares below L3 and the policy of a tenant
+// allows. policies has the policy of each tenant; a nil policy allows no change.
 func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Policy) []string {
 	var out []string
 	sorted := slices.SortedFunc(slices.Values(targets), func(a, b dispatch.Target) int {

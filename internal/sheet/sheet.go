@@ -29,9 +29,9 @@ func On(w io.Writer, now func() time.Time, columns int, color bool) *Sheet {
 	return &Sheet{W: w, now: now, columns: columns, color: color}
 }
 
-// Sheet writes an action in full: first the server's data, then the change, then texts of
-// others. Nothing is cut. Text from agents is behind a bar, so that it cannot pass for a line of
-// the server.
+// Sheet writes an action or a run. It writes an action in full: first the server's data, then the
+// change, then texts of others. Text from agents is behind a bar, so that it cannot pass for a line
+// of the server.
 type Sheet struct {
 	W       io.Writer
 	now     func() time.Time
@@ -50,7 +50,7 @@ type Sheet struct {
 // LabelWidth is the width of labels on a terminal, in columns.
 const LabelWidth = 12
 
-// Line writes a label and a value, with a tab between them when it is piped.
+// Line writes a label and a value, with a tab between them when the output is piped.
 // An empty value writes nothing.
 func (s *Sheet) Line(label, value string) {
 	if value == "" {
@@ -99,7 +99,7 @@ func (s *Sheet) Head(title string) {
 	fmt.Fprintf(s.W, "\n%s\n", term.Paint(s.color, term.Bold, title))
 }
 
-// Timing writes the stages with their people, and what happens at the end.
+// Timing writes the stages with their people, the reminders, and the effect of the timeout.
 func (s *Sheet) Timing(t *gatehouse.Timing, stage int, extended bool) {
 	for i, line := range card.StageLines(t, stage) {
 		s.Line(fmt.Sprintf("stage %d", i+1), line)
@@ -230,7 +230,7 @@ func statusText(a *gatehouse.Action) string {
 	return string(a.Status)
 }
 
-// iteration writes who rejected the previous iteration, and what has changed since.
+// iteration writes the notes of the people who rejected the previous iteration, and the changes since then.
 func (s *Sheet) iteration(a *gatehouse.Action) {
 	if s.Before == nil {
 		return

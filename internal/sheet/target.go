@@ -5,22 +5,22 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/card"
 )
 
-// Target is the state of an action's target, nil when it was not read, and the reason why it was
-// not.
+// Target is the state of an action's target. State is nil if the target was not read; Why is then the
+// reason why the target did not answer, "" for any other cause.
 type Target struct {
 	State *gatehouse.TargetState
 	Why   string
 }
 
-// ReadsTarget reports whether the target of an action is worth reading: it is pending,
-// or can be reversed.
+// ReadsTarget reports whether the target of an action is worth reading: the action is pending and can be
+// rebased, or it is applied and can be reversed.
 func ReadsTarget(a *gatehouse.Action) bool {
 	return a.Status == gatehouse.StatusPending && a.CanRebase ||
 		a.Status == gatehouse.StatusApplied && a.ArchivedAt == nil && a.Receipt != nil && a.Receipt.Reversible
 }
 
-// ReadTarget reads the target. The result has the reason when the target does not answer. It is
-// empty when the caller may not read the target, or when no connector can.
+// ReadTarget reads the target. After an error with code busy, the result has only Why; after any other
+// error, for example when the caller may not read the target, the result is empty.
 func ReadTarget(a *gatehouse.Action, read func(id string) (*gatehouse.TargetState, error)) Target {
 	if !ReadsTarget(a) {
 		return Target{}
@@ -44,7 +44,7 @@ func (t Target) Before(a *gatehouse.Action) (b card.Before, read bool) {
 	return card.ReadBefore(a, t.State), true
 }
 
-// Sentence is the action's sentence for the state that was read.
+// Sentence is the action's sentence. It uses the state of the target if that was read.
 func (t Target) Sentence(a *gatehouse.Action) string {
 	if b, read := t.Before(a); read {
 		return b.Describe().String()

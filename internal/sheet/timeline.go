@@ -59,8 +59,8 @@ type axis struct {
 // column returns the column of a time at which a span begins or ends.
 func (x axis) column(t time.Time) int { return int(x.Place(t)*float64(x.columns) + 0.5) }
 
-// bar draws the spans of a step. Every span but queueing takes at least one column; there may be
-// no room for the last ones, but for the first of them.
+// bar draws the spans of a step. Each span except a queued one takes at least one column. If the last
+// spans have too few columns, bar draws the first of them and leaves out the others.
 func (x axis) bar(spans []runline.Span, color bool) string {
 	var b strings.Builder
 	at := 0
@@ -68,10 +68,10 @@ func (x axis) bar(spans []runline.Span, color bool) string {
 		from, to := max(x.column(s.From), at), x.column(s.To)
 		switch {
 		case s.Phase != runline.Queued:
-			from = max(min(from, x.columns-1), at) // one that begins at the right edge
+			from = max(min(from, x.columns-1), at) // also for a span that begins at the right edge
 			to = max(to, from+1)
 		case i < len(spans)-1:
-			to = min(to, x.columns-1) // leaves a column for what follows
+			to = min(to, x.columns-1) // leaves a column for the next span
 		}
 		from, to = min(from, x.columns), min(to, x.columns)
 		if to <= from {

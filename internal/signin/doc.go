@@ -1,7 +1,7 @@
 // Package signin authenticates people in browsers: by OpenID Connect (authorization code with
 // PKCE, RFC 7636 and RFC 9700) and by passkeys (WebAuthn Level 3). It implements
-// gatehouse.SignInService. It uses no HTML, no cookies and no store: it passes a proven identity
-// to the [Directory], which begins the session, links the identity or records the step-up.
+// gatehouse.SignInService. It uses no HTML, no cookies and no store of its own: it passes a proven
+// identity to the [Directory], which begins the session, links the identity or records the step-up.
 //
 // # Ceremonies
 //
@@ -13,9 +13,9 @@
 // has to be shared or rotated. Anonymous clients can create such rows; their rate is limited,
 // and rows expire after ten minutes and are deleted by later ceremonies.
 //
-// The parameter state of OIDC is a hash of the cookie's secret. The address, which providers and
-// browser histories store, is therefore not enough to respond, and a response that was begun in
-// another browser does not match the cookie (login CSRF).
+// The parameter state of OIDC is a hash of the cookie's secret. The URL with this parameter, which
+// providers and browser histories store, is therefore not enough to respond, and a response that was
+// begun in another browser does not match the cookie (login CSRF).
 //
 // # Failure rules
 //

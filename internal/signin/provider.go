@@ -27,7 +27,7 @@ type provider struct {
 
 	mu    sync.Mutex
 	found *discovered
-	// failed is the last failure, which is returned until the time again.
+	// failed is the last failure of discover, and again the time until which discover returns it.
 	failed error
 	again  time.Time
 }

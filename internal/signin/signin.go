@@ -38,8 +38,8 @@ type Directory interface {
 	FindPasskey(ctx context.Context, credentialID []byte) (*gatehouse.Passkey, *gatehouse.Principal, error)
 	ListPasskeys(ctx context.Context, principal string) ([]*gatehouse.Passkey, error)
 	AddPasskey(ctx context.Context, k *gatehouse.Passkey) (*gatehouse.Passkey, error)
-	// SignInPasskey and StepUpPasskey store the passkey's new counter, guarded by the counter
-	// that was read.
+	// SignInPasskey and StepUpPasskey store the passkey's new counter if the stored counter is still
+	// from.
 	SignInPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, b gatehouse.Browser) (*gatehouse.SignedIn, error)
 	StepUpPasskey(ctx context.Context, k *gatehouse.Passkey, from uint32, actionID string,
 		digest gatehouse.Digest) (*gatehouse.StepUp, error)
@@ -70,13 +70,13 @@ type Provider struct {
 	Scopes []string
 	// GroupsClaim names the claim with the groups; groups by default.
 	GroupsClaim string
-	// NameClaim names a new person; preferred_username by default.
+	// NameClaim is the claim with the name for a new person; preferred_username by default.
 	NameClaim string
 	// Roles maps a group to its roles; nil leaves roles unchanged.
 	Roles map[string][]gatehouse.Role
-	// Groups maps a group to groups of the tenant, which policies can ask.
+	// Groups maps a group to groups of the tenant, from which policies can require approvals.
 	Groups map[string][]string
-	// Tenant is the tenant of the provider's people; default by default.
+	// Tenant is the tenant of the provider's people; "" means [gatehouse.DefaultTenant].
 	Tenant string
 	// Provision creates persons for unknown identities whose groups give a role.
 	Provision bool
@@ -211,8 +211,9 @@ func (s *Service) begin(
 	return state, row.ExpiresAt, err
 }
 
-// take removes and returns a ceremony of a kind and, if one is given, of a purpose. A ceremony that a
-// signed-in person began must be answered in the same session; caller is nil for an anonymous client's.
+// take removes and returns a ceremony of a kind and, if purposes is not empty, of the purpose in it. A
+// ceremony that a signed-in person began must be answered in the same session. If an anonymous client
+// began the ceremony, caller is nil.
 func (s *Service) take(
 	ctx context.Context, state, kind string, purposes ...string,
 ) (c *ceremony, caller *gatehouse.Caller, err error) {

@@ -13,7 +13,8 @@ type field struct {
 	refers string
 	// choices maps values to labels.
 	choices map[string]string
-	journal string // the label in a journal's entries
+	// journal is the label in the display value of a journal field; "" for other fields.
+	journal string
 	// fixed columns cannot be written.
 	fixed bool
 }
@@ -21,7 +22,7 @@ type field struct {
 type table struct {
 	fields  map[string]field
 	records map[string]*record
-	order   []string // sys_ids, as they came
+	order   []string // sys_ids, in order of insertion
 }
 
 type record struct {
@@ -29,7 +30,7 @@ type record struct {
 	journal map[string][]Entry
 }
 
-// Entry is one of a journal field.
+// Entry is one entry of a journal field.
 type Entry struct{ At, By, Text string }
 
 var (
@@ -102,11 +103,11 @@ func (s *Server) Labels(sysID string) []string {
 	return names
 }
 
-// AddIncident adds an incident as ServiceNow's user system would, outside of the ledger, and returns
+// AddIncident adds an incident as ServiceNow's user "system" would, outside of the ledger, and returns
 // its sys_id. It panics for an unknown field.
 func (s *Server) AddIncident(fields map[string]string) string { return s.add("incident", fields) }
 
-// Touch changes an incident behind the caller's back, outside of the ledger.
+// Touch changes an incident as the user "system", outside of the ledger.
 func (s *Server) Touch(sysID string, fields map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// request is one of the Table API.
+// request is one request to the Table API.
 type request struct {
 	server  *Server
 	http    *http.Request

@@ -20,12 +20,12 @@ type Options struct {
 	Tokens map[string]string
 	// Now is the clock; time.Now by default.
 	Now func() time.Time
-	// Clients are the secrets of OAuth clients by their ids. A token is that of the
-	// user "gate", for TokenLife; 30 minutes by default.
+	// Clients are the secrets of OAuth clients by their ids. A token authenticates the user "gate" for
+	// TokenLife, 30 minutes by default.
 	Clients   map[string]string
 	TokenLife time.Duration
 	// Locked are fields, such as incident.state, that nobody may write by the API,
-	// and Hidden tables of which nobody is shown a record.
+	// and Hidden are tables whose records nobody may read.
 	Locked, Hidden []string
 	// Rule is a business rule before an update or insert; nil for none. It may change the values,
 	// and aborts the write with false.
@@ -42,13 +42,13 @@ type User struct {
 	ReadOnly bool
 }
 
-// Trouble is what goes wrong with one request; the zero value is nothing.
+// Trouble is the fault of one request; the zero value is no fault.
 type Trouble struct {
-	// Status is answered, and nothing done.
+	// Status, if not 0, is the status of the answer to a request that is not carried out.
 	Status int
-	// RetryAfter is sent with it.
+	// RetryAfter is the header Retry-After of the answer with Status.
 	RetryAfter string
-	// Drop executes the request and then breaks the connection: the caller cannot know.
+	// Drop executes the request and then breaks the connection: the caller cannot know the result.
 	Drop bool
 	// Page answers with a page, as a sleeping instance does, and does nothing.
 	Page bool
@@ -62,7 +62,7 @@ type Server struct {
 	tables map[string]*table
 	serial int
 	writes []Write
-	tokens map[string]time.Time // that were given, and when they expire
+	tokens map[string]time.Time // the issued tokens, with the time of their expiry
 }
 
 // Write is a write that was carried out.
@@ -73,11 +73,11 @@ type Write struct {
 	User   string
 	At     time.Time
 	// Sent has the fields of the body. Changed lists, in order, the fields with a new value and the
-	// journal fields with a new entry; after an insert, every field in Sent that can be written. It
-	// is empty for a write that changed nothing, which is not an update.
+	// journal fields with a new entry; after an insert, every field in Sent that can be written.
+	// After an update that changed nothing, Changed is empty.
 	Sent    map[string]string
 	Changed []string
-	// ModCount is the record's sys_mod_count after it.
+	// ModCount is the record's sys_mod_count after the write.
 	ModCount string
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// decisionsName is the counter of internal/api, by endpoint and result.
+// decisionsName is the name of the counter of decisions by endpoint and result, which internal/api may also register.
 const decisionsName = "gatehouse_decisions_total"
 
 // DecisionCounter returns a function that counts a decision through an endpoint outside the API, in the API's
@@ -37,7 +37,7 @@ func CountDecisions(r prometheus.Registerer, s gatehouse.ActionService) (gatehou
 	return &countedActions{ActionService: s, count: count}, nil
 }
 
-// CountReviews counts the decisions by signed link from the console's page.
+// CountReviews counts the decisions that people make on the console's page for a signed link.
 func CountReviews(r prometheus.Registerer, s gatehouse.ReviewService) (gatehouse.ReviewService, error) {
 	count, err := DecisionCounter(r, "link")
 	if err != nil {

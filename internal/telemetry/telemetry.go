@@ -50,7 +50,7 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 	return p
 }
 
-// PushSent counts a call.
+// PushSent counts a call. waited is the time from the push's due time to the commit of the call's intent.
 func (p *Pushes) PushSent(connector string, waited time.Duration) {
 	p.calls.WithLabelValues(connector).Inc()
 	p.waited.Observe(waited.Seconds())

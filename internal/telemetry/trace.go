@@ -90,8 +90,8 @@ func rootSpanID(actionID string) trace.SpanID {
 
 type actionKey struct{}
 
-// start begins a span of the action's trace, linked to the context's span. root
-// is for the proposal, the parent of all others.
+// start begins a span of the action's trace, linked to the context's span. root is true for the span of the proposal,
+// which is the parent of the action's other spans.
 func (t *Tracing) start(
 	ctx context.Context, name string, a actionRef, root bool, opts ...trace.SpanStartOption,
 ) (context.Context, trace.Span) {

@@ -38,8 +38,8 @@ type tracedActions struct {
 	tracing *Tracing
 }
 
-// proposed records the root of an action's trace afterwards: its ids derive
-// from the action's id, which was unknown when the proposal began.
+// proposed records the root span of an action's trace after the proposal: the span's ids derive from the action's id,
+// which was unknown when the proposal began.
 func (t *Tracing) proposed(ctx context.Context, began time.Time, name string, a *gatehouse.Action) {
 	_, span := t.start(ctx, name, actionRef{a.Tenant, a.ID}, true, trace.WithTimestamp(began))
 	attrs := []attribute.KeyValue{

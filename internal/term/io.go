@@ -56,8 +56,8 @@ func New(ctx context.Context, stdin, stdout, stderr *os.File) IO {
 	return g
 }
 
-// Program returns the command word for this program in the same folder, for commands that people
-// copy.
+// Program returns the command word for commands that people copy: the path with which this program was started, or
+// "gatehouse" if it was started without a path.
 func (g *IO) Program() string {
 	if strings.ContainsRune(g.Started, filepath.Separator) {
 		return ShellWord(Safe(g.Started))

@@ -29,8 +29,8 @@ func EntryCount(n int64) string {
 	return fmt.Sprintf("%d entries", n)
 }
 
-// Fill makes a text safe and breaks it at spaces into lines of at most room columns; with room 0
-// it does not break it.
+// Fill makes a text safe and breaks it at spaces into lines of at most room columns; a longer word gets a line of its
+// own. With room 0, Fill does not break the text.
 func Fill(text string, room int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(Safe(text)) {

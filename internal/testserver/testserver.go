@@ -25,8 +25,8 @@ type Host struct {
 
 // NewHost makes a temporary folder, whose name begins with prefix. Database servers refuse to
 // run as root, so root runs their programs as one of the users, the first that exists.
-// The folder is in memory where scripts/memory has found room: a new database spends most of its
-// CPU time in the file system.
+// The folder is within GATEHOUSE_TEST_MEMORY, if that is set. Scripts set it to a folder in memory, because a new
+// database spends most of its CPU time in the file system.
 func NewHost(prefix string, users ...string) (h *Host, err error) {
 	h = &Host{}
 	if os.Geteuid() == 0 {
@@ -79,7 +79,7 @@ func unprivileged(users []string) (*syscall.Credential, error) {
 func (h *Host) Command(program string, args ...string) *osexec.Cmd {
 	cmd := osexec.CommandContext(context.Background(), program, args...)
 	cmd.Dir = h.Dir
-	// MariaDB deletes other servers' temporary tables from its temporary folder when it starts.
+	// Each server has its own TMPDIR: at its start, MariaDB deletes all temporary tables there, also those of others.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC", "TMPDIR=" + h.Dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: h.cred, Setpgid: true}
 	return cmd
@@ -97,8 +97,7 @@ type exit struct{ err error }
 
 func (h *Host) log() string { return filepath.Join(h.Dir, "log") }
 
-// Start runs a server whose output goes to the host's log. The server stops when the test
-// process is killed.
+// Start runs a server whose output goes to the host's log. On Linux, the server stops when the test process is killed.
 func (h *Host) Start(cmd *osexec.Cmd) (*Process, error) {
 	log, err := os.OpenFile(h.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

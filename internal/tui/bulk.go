@@ -36,9 +36,9 @@ func alone(it *item) string {
 	case a.Approval == nil:
 		return "nobody is asked to decide it"
 	case card.ClaimDiffers(a):
-		return "the agent claims another amount than the change has"
+		return "the amount that the agent claims differs from the amount of the change"
 	case !card.Ladder(a).Bulk:
-		return a.RiskLevel.String() + " is decided one by one"
+		return "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 	case a.ComputeDigest() != a.Digest:
 		return "its content does not have the digest that the server names"
 	}
@@ -58,7 +58,7 @@ func (m *reviewer) pick() {
 	it.picked = !it.picked
 	m.say("", "No longer selected.")
 	if it.picked {
-		m.say("", "Selected"+strings.Replace(m.selected(), " ·", ":", 1)+". g then b shows them together.")
+		m.say("", strings.TrimPrefix(m.selected(), " · ")+". g then b shows them together.")
 	}
 	if m.place == onList {
 		m.layout()
@@ -127,7 +127,7 @@ func (m *reviewer) bulkPage() page {
 	return p.page
 }
 
-// bulkKeys says what can be done with the selection.
+// bulkKeys returns the hints for the keys that decide the selection.
 func (m *reviewer) bulkKeys() string {
 	n := len(m.bulk.items)
 	switch hidden := m.page.payload - m.seen; {

@@ -30,7 +30,7 @@ type view struct {
 	whole  bool // with unchanged content
 	silent bool // without the votes of others
 	now    time.Time
-	// answersFor names the people for whom the person decides; none if by their own right.
+	// answersFor names the people for whom the person decides by delegation; empty if the action asks the person.
 	answersFor []string
 	// target is the action's target, as read.
 	target sheet.Target
@@ -267,7 +267,7 @@ func (p *pager) blocks(blocks []card.Block) {
 				p.indented("", "    ", l.Text)
 			}
 			if l.Open && changed {
-				p.indented(term.Dim, "    ", "(without a line end)")
+				p.indented(term.Dim, "    ", "(no newline at the end)")
 			}
 		}
 	}

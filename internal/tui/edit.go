@@ -62,7 +62,7 @@ func (m *reviewer) edit(it *item) tea.Cmd {
 	return tea.ExecProcess(cmd, func(err error) tea.Msg {
 		defer os.RemoveAll(dir)
 		if err != nil {
-			return edited{item: it, err: fmt.Errorf("the editor ended with %w", err)}
+			return edited{item: it, err: fmt.Errorf("the editor failed: %w", err)}
 		}
 		after, err := os.ReadFile(name)
 		return edited{it, before, after, err}
@@ -101,7 +101,7 @@ func (m *reviewer) revised(msg edited) {
 		return
 	}
 	m.draft = &draft{item: msg.item, revision: p}
-	m.ask(question{text: "Enter: replace it by your revision, which somebody else decides   Esc: back", confirm: true})
+	m.ask(question{text: "Enter: replace it with your revision, which somebody else decides   Esc: back", confirm: true})
 }
 
 // revision is the server's answer to a revision.
@@ -151,7 +151,7 @@ func (m *reviewer) replaced(msg rebased) tea.Cmd {
 	}
 	m.verdicts = append(m.verdicts, verdict{old.ID, "superseded by " + msg.action.ID})
 	*msg.item = item{action: msg.action}
-	m.say(term.Green, "This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", ")+".")
+	m.say(term.Green, strings.TrimSuffix("This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", "), ": ")+".")
 	return m.appear()
 }
 

@@ -103,7 +103,7 @@ func (m *reviewer) act(k string) tea.Cmd {
 	}
 	it := m.items[m.at]
 	if it.action.Status != gatehouse.StatusPending || it.voted {
-		m.say("", "This is decided; j opens the next one.")
+		m.say("", "You have voted on this action, or it is decided; j opens the next one.")
 		return nil
 	}
 	switch k {
@@ -268,8 +268,8 @@ func (m *reviewer) answer(key tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+u":
 		m.input = ""
 	default:
-		if !q.confirm && len(m.input) < gatehouse.MaxNotesBytes {
-			m.input += key.Key().Text
+		if text := key.Key().Text; !q.confirm && len(m.input)+len(text) <= gatehouse.MaxNotesBytes {
+			m.input += text
 		}
 	}
 	return nil
@@ -283,7 +283,10 @@ func (m *reviewer) paste(s string) {
 	switch q := m.questions[0]; {
 	case q.typed:
 		m.say(term.Yellow, "Type this value; it cannot be pasted.")
-	case !q.confirm && len(m.input)+len(s) <= gatehouse.MaxNotesBytes:
+	case q.confirm:
+	case len(m.input)+len(s) > gatehouse.MaxNotesBytes:
+		m.say(term.Yellow, fmt.Sprintf("The pasted text is too long: an answer has at most %d bytes.", gatehouse.MaxNotesBytes))
+	default:
 		m.input += strings.Join(strings.Fields(s), " ")
 	}
 }

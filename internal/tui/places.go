@@ -47,7 +47,7 @@ func (m *reviewer) goTo(k string) tea.Cmd {
 		return m.enter(onList)
 	case k == "b":
 		if m.bulk = m.selection(); len(m.bulk.items)+len(m.bulk.left) == 0 {
-			m.say("", "Nothing is selected: x selects what is open.")
+			m.say("", "Nothing is selected: x selects the action that is open or marked.")
 			return nil
 		}
 		return m.enter(onBulk)
@@ -122,10 +122,10 @@ func (m *reviewer) filtered() string {
 // nothingMore is the text after the last card.
 func (m *reviewer) nothingMore() string {
 	if len(m.items) == 0 && m.filter.Query != "" {
-		return "Nothing that waits for you has " + gatehouse.Quote(m.filter.Query) +
-			" in it. / takes another text, and none shows all."
+		return "No action that waits for you contains " + gatehouse.Quote(m.filter.Query) +
+			". / searches for another text; an empty text shows all."
 	}
-	return "That was all. r loads new ones, k goes back, q quits."
+	return "No more actions. r loads new actions, k goes back, q quits."
 }
 
 // askFilter asks for the text to filter the cards by.
@@ -134,7 +134,7 @@ func (m *reviewer) askFilter() {
 		return
 	}
 	m.ask(question{
-		text: "Show only those with words that begin with this text, or with this id (none: all)", empty: true,
+		text: "Show only actions with a word that begins with this text, or with this id (empty: all)", empty: true,
 		then: func(text string) tea.Cmd {
 			f := m.filter
 			f.Query, f.Cursor = text, ""

@@ -22,7 +22,7 @@ type answered struct {
 	err    error
 }
 
-// as returns the service with an edit token; "" is the last one that was given or typed.
+// as returns the service that sends the edit token. With "", it sends m.token.
 func (m *reviewer) as(token string) (Service, error) {
 	if token == "" {
 		token = m.token
@@ -58,7 +58,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 		m.refused(it, msg)
 		return nil
 	}
-	it.action, it.picked = msg.answer.Action, false
+	it.action, it.picked, m.held = msg.answer.Action, false, nil
 	it.voted = it.action.Approval != nil && it.action.Approval.RejectsAt != nil
 	approved := msg.draft.decision.Decision == gatehouse.Approve
 	result := msg.answer.Code
@@ -66,9 +66,9 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 	case gatehouse.Decided:
 		result = string(msg.draft.decision.Decision)
 		if approved {
-			m.say(term.Green, "Approved: "+card.Short(it.action)+"."+m.hold(it.action))
+			m.say(term.Green, "Approved: "+card.Short(it.action)+"."+m.offerUndo(it.action))
 		} else {
-			m.say(term.Green, "Rejected: "+card.Short(it.action)+"."+m.hold(it.action))
+			m.say(term.Green, "Rejected: "+card.Short(it.action)+"."+m.offerUndo(it.action))
 		}
 	case gatehouse.VoteRecorded:
 		it.voted = true
@@ -81,20 +81,17 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 	return m.next()
 }
 
-// hold remembers a decision that can be undone, and returns the sentence about it.
-func (m *reviewer) hold(a *gatehouse.Action) string {
-	m.held = nil
-	rest := card.Duration(a.HoldFor.D())
-	switch {
-	case !undoable(a):
+// offerUndo remembers a decision that can be undone, and returns the sentence about it.
+func (m *reviewer) offerUndo(a *gatehouse.Action) string {
+	if !undoable(a) {
 		return ""
-	case a.Status == gatehouse.StatusApproved:
-		rest = " It rests " + rest + " before it is sent: u undoes it."
-	default:
-		rest = " The agent is notified after " + rest + ": u undoes it."
 	}
 	m.held = []string{a.ID}
-	return rest
+	rest := card.Duration(a.HoldFor.D())
+	if a.Status == gatehouse.StatusApproved {
+		return " It is sent after " + rest + "; u undoes it until then."
+	}
+	return " The agent is notified after " + rest + "; u undoes it until then."
 }
 
 // undoable reports whether an action has just been decided, with a hold.
@@ -147,6 +144,13 @@ func (m *reviewer) undo() tea.Cmd {
 		m.say("", "There is nothing to undo: only a decision whose hold has not ended can be undone.")
 		return nil
 	}
+	if m.token == "" {
+		m.ask(question{text: "Your edit token", secret: true, then: func(token string) tea.Cmd {
+			m.token = token
+			return m.undo()
+		}})
+		return nil
+	}
 	held := m.held
 	m.busy = true
 	m.say("", "")
@@ -161,7 +165,7 @@ func (m *reviewer) undo() tea.Cmd {
 			switch {
 			case err == nil:
 				out.ids, out.next = append(out.ids, id), append(out.next, answer.Action)
-			case term.Passing(err):
+			case term.Passing(err), gatehouse.CodeOf(err) == gatehouse.CodeEditTokenRequired:
 				out.left = append(out.left, id)
 			}
 			if out.err == nil {
@@ -200,12 +204,15 @@ func (m *reviewer) tookBack(msg undone) tea.Cmd {
 	}
 	m.say(term.Green, text)
 	if msg.err != nil {
+		if gatehouse.CodeOf(msg.err) == gatehouse.CodeEditTokenRequired {
+			m.token = "" // the next undo asks for it
+		}
 		m.say(term.Red, strings.TrimSpace(text+" Not undone: "+errorText(msg.err, m.now())))
 	}
 	return show()
 }
 
-// errorText formats an error on one line, with who decided and when.
+// errorText formats an error on one line. If the action was already decided, it names the decider and the time.
 func errorText(err error, now time.Time) string {
 	var e *gatehouse.Error
 	if !errors.As(err, &e) {
@@ -216,7 +223,7 @@ func errorText(err error, now time.Time) string {
 		who, _ := term.ContextText(e.Context["decided_by"])
 		status, _ := term.ContextText(e.Context["current_status"])
 		if who != "" && status != "" {
-			text = "Somebody was first: " + status + " by " + who
+			text = "Already " + status + " by " + who
 			if s, ok := e.Context["decided_at"].(string); ok {
 				if at, err := time.Parse(time.RFC3339, s); err == nil {
 					text += ", " + term.Distance(now, at)

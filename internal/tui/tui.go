@@ -32,7 +32,7 @@ type Config struct {
 	// Connect returns the service with an edit token that was typed.
 	Connect func(token string) (Service, error)
 	Filter  gatehouse.ActionFilter
-	// Yes lets one key approve L3.
+	// Yes approves an action of risk level L3 with one key, without the question that Enter answers.
 	Yes bool
 }
 

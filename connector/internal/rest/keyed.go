@@ -43,7 +43,8 @@ func (k *Keyed) Lock(ctx context.Context, name string) (unlock func()) {
 	}
 }
 
-// Execute carries out a valid call within a time, in its turn among the calls with the same name.
+// Execute validates a call, locks name, and executes the call with do. timeout limits the wait for the
+// lock and do together.
 func (k *Keyed) Execute(
 	ctx context.Context, c connector.Validator, call connector.Call, timeout time.Duration, name string,
 	do func(context.Context, connector.Call) (connector.Result, *connector.Error),

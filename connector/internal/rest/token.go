@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// spare is how long before its expiry a token is replaced at the latest.
+	// spare is the minimum time between the planned replacement of a token and its expiry.
 	spare = time.Minute
-	// again is how long a token that is still valid is used after an attempt to fetch another one
-	// has failed.
+	// again is the pause after a failed attempt to fetch the next token, if the present token is
+	// valid for longer than this pause.
 	again = 10 * time.Second
-	// unknownLife is how long a token is used whose endpoint does not say when it expires.
+	// unknownLife is the assumed lifetime of a token if the token endpoint names none.
 	unknownLife = 5 * time.Minute
 )
 
-// tokenForm is what a header can hold.
+// tokenForm matches a token that a header can hold.
 var tokenForm = regexp.MustCompile(`^[!-~]+$`)
 
 // Token is an access token that is fetched when needed, by one caller at a time, and kept in memory
@@ -69,8 +69,9 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	return token, nil
 }
 
-// Drop forgets a token that was refused, unless it has been replaced meanwhile. It reports whether
-// another token may be accepted: not after the refusal of one that was fetched for this call.
+// Drop forgets a refused token, unless the token has been replaced meanwhile. It reports whether
+// another token may be accepted: true if the token has been replaced, or if Get has returned it more
+// than once; false if the refused call is the only one that has used it.
 func (t *Token) Drop(token string) bool {
 	if t.take(context.Background()) != nil {
 		return false

@@ -42,8 +42,8 @@ type AWS struct {
 	Log        []string
 	// Denied is the ARN of a user who may not describe state machines; "" for none.
 	Denied string
-	// Fault handles an action that changes something, before its effect or, with Applied, after it,
-	// and reports whether it answered.
+	// Fault, if not nil, is called for each action that changes something, and reports whether it has
+	// answered the request. It is called before the effect, or after the effect if Applied is set.
 	Fault   func(w http.ResponseWriter) bool
 	Applied bool
 }
@@ -286,7 +286,7 @@ func (a *AWS) Set(change func()) {
 	change()
 }
 
-// Changes counts the actions that were meant to change something.
+// Changes counts the requests of StartExecution and of the actions SendTask…, successful or not.
 func (a *AWS) Changes() (n int) {
 	a.Set(func() {
 		for _, action := range a.Log {

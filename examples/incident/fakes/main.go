@@ -62,7 +62,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// listen serves until the listener is closed.
+// listen serves h in the background until the returned listener is closed.
 func listen(ctx context.Context, address string, h http.Handler) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {

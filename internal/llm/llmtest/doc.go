@@ -3,7 +3,7 @@
 // requests that they forbid or do not define: OpenAI's chat completions under /v1/chat/completions
 // (https://platform.openai.com/docs/api-reference/chat/create) and Anthropic's Messages API under
 // /v1/messages (https://platform.claude.com/docs/en/api/messages). Streaming, tools, images and
-// caching are not there.
+// caching are not supported.
 //
-// What it answers is up to a function of the request.
+// The function that is passed to [New] makes the answers.
 package llmtest

@@ -31,7 +31,7 @@ type Call struct {
 	// Temperature is the number as it was written, "" for none.
 	Temperature string
 	Stop        []string
-	// JSON tells that response_format json_object was asked for.
+	// JSON says that the request has the response_format json_object.
 	JSON bool
 	// Body is the request as it came.
 	Body []byte
@@ -53,8 +53,8 @@ type Reply struct {
 	Stop string
 	// Refusal is a text in place of an answer; OpenAI only.
 	Refusal string
-	// The tokens; 0 for a count by length. CacheWrite and CacheRead are part of Input for OpenAI,
-	// and counted separately by Anthropic.
+	// The numbers of tokens. If Input or Output is 0, the length of the texts determines it. For
+	// OpenAI, Input includes CacheWrite and CacheRead; for Anthropic, it does not.
 	Input, Output         int
 	CacheWrite, CacheRead int
 	// Status other than 0 and 200 answers an error of Kind with Message;
@@ -98,7 +98,7 @@ func invalid(format string, args ...any) *refusal {
 	return &refusal{status: http.StatusBadRequest, kind: "invalid_request_error", message: fmt.Sprintf(format, args...)}
 }
 
-// protocol is what differs between the two.
+// protocol has the functions in which the two protocols differ.
 type protocol interface {
 	// authenticate checks the headers that are the protocol's own.
 	authenticate(h http.Header, key string) *refusal
@@ -198,7 +198,7 @@ func tokens(given int, texts ...string) int {
 	return n
 }
 
-// input is everything that a call says.
+// input returns the system prompt and the texts of all messages.
 func (c Call) input() []string {
 	texts := []string{c.System}
 	for _, m := range c.Messages {

@@ -21,7 +21,7 @@ func decode(body []byte, into any) *refusal {
 	return nil
 }
 
-// common checks what both protocols want.
+// common checks the fields that both protocols require. most is the highest temperature.
 func common(model string, messages int, temperature json.Number, most float64) *refusal {
 	switch {
 	case model == "":

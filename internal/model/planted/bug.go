@@ -18,8 +18,9 @@ import (
 type bug struct {
 	// name describes the bug.
 	name string
-	// breaks has the numbers of the invariants in docs/proof/README.md, or the
-	// promise that is broken.
+	// breaks lists what the bug breaks: numbers of invariants in docs/proof/README.md,
+	// promises with their numbers, settings such as limits.max_writes_per_run, or an
+	// area such as contract, operations or security.
 	breaks string
 	edits  []edit
 	// pkg and run name the test, as arguments of go test; run is matched as a
@@ -36,7 +37,7 @@ func plant(name, breaks, file, old, instead, pkg, run string) bug {
 	return bug{name, breaks, []edit{{file, old, instead}}, pkg, run}
 }
 
-// bugs lists them all.
+// bugs returns all bugs.
 func bugs() []bug {
 	var all []bug
 	all = append(all, decisionBugs()...)

@@ -7,7 +7,8 @@ const (
 	invariants = "internal/invariants"
 )
 
-// archiveBugs: ended actions are moved whole, at their time, and can still be found.
+// archiveBugs break these rules: an ended action is archived after its retention, together with its family, and can
+// still be found.
 func archiveBugs() []bug {
 	return []bug{
 		plant("an archived action's key is free again", "5, promise 4", litearc,

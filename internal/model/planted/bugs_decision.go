@@ -10,7 +10,8 @@ const (
 	conform  = "TestConformance/"
 )
 
-// decisionBugs: one decision, about exactly the bytes that were shown, in time, with its push.
+// decisionBugs break these rules: an action is decided once, before its approval expires, for exactly the bytes that
+// were shown; and its push is stored with the decision.
 func decisionBugs() []bug {
 	return []bug{
 		plant("a decided approval is decided again", "1, 11", ruling,

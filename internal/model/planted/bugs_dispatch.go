@@ -1,7 +1,8 @@
 package main
 
-// dispatchBugs: intent first, one effect, nothing retried blindly, stale
-// holders fenced.
+// dispatchBugs break these rules: the intent is stored before the call; an action has
+// one effect; a call is repeated only if a repetition is safe; a
+// worker that has lost its lease changes nothing.
 func dispatchBugs() []bug {
 	return []bug{
 		plant("class C is called again after an ambiguous answer", "5, 15", "internal/dispatch/judge.go",

@@ -1,6 +1,6 @@
 package main
 
-// edgeBugs: the policy, the connectors and the HTTP interface.
+// edgeBugs are bugs of the policy, the connectors and the HTTP interface.
 func edgeBugs() []bug {
 	return []bug{
 		plant("what cannot be evaluated is allowed", "promise 8", "internal/policy/evaluate.go",

@@ -1,6 +1,6 @@
 package main
 
-// holeBugs: there is a way around the gate, or a state without an end.
+// holeBugs open a way around the gate or its policy, store secrets, or remove a bound.
 func holeBugs() []bug {
 	const stepUp, told, dead = gate + "/stepup.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"

@@ -1,6 +1,7 @@
 package main
 
-// loggedBugs: evidence and archive carry their hashes, and the tables hold what the log says.
+// loggedBugs break these rules: the log has the hash of each bundle of evidence and of each archived action, and the
+// tables agree with the log.
 func loggedBugs() []bug {
 	const live, archiving = "TestLive", "TestArchivingChangesNoAnswer"
 	return []bug{

@@ -1,6 +1,6 @@
 package main
 
-// newsBugs: pages, metrics and the server's log show what has changed.
+// newsBugs break this rule: pages, metrics and the server's log show each change, and only changes that happened.
 func newsBugs() []bug {
 	const console, events = "internal/console", "internal/console/events.go"
 	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "internal/serve"

@@ -1,6 +1,6 @@
 package main
 
-// notifyBugs: everybody whom an event concerns is notified of it once, but not of their own acts;
+// notifyBugs break these rules: all people whom an event concerns are notified once, but not of their own acts;
 // and a card shows how its question ended.
 func notifyBugs() []bug {
 	const notify = "internal/notify"

@@ -1,6 +1,6 @@
 package main
 
-// runBugs: runs, their steps, and who holds them.
+// runBugs are bugs of runs, of their steps, and of the leases of steps.
 func runBugs() []bug {
 	const advance, carried, waking = "internal/runs/advance.go", "internal/runs/work.go", "internal/runs/wake.go"
 	const proposing, held, starting = "internal/runs/propose.go", "internal/runs/runs.go", "internal/runs/start.go"

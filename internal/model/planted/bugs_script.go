@@ -1,6 +1,6 @@
 package main
 
-// scriptBugs: what the console's script does in a browser.
+// scriptBugs are bugs of the console's script in a browser.
 func scriptBugs() []bug {
 	const script = "internal/console/assets/console.js"
 	return []bug{

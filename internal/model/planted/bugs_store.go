@@ -1,6 +1,7 @@
 package main
 
-// storeBugs: answered requests are stored, moves follow the transition tables, the log has no gap.
+// storeBugs break these rules: a request is answered only once its changes are stored; an action moves only as the
+// transition tables allow; the log has no gap.
 func storeBugs() []bug {
 	return []bug{
 		{

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// table is docs/proof/planted-bugs.md: how many bugs were planted and caught, and every bug that was missed.
+// table returns the content of docs/proof/planted-bugs.md: how many bugs were planted and caught, and every bug that
+// was missed.
 func table(results []result, at time.Time) string {
 	var missed []result
 	for _, r := range results {

@@ -45,7 +45,7 @@ func (b *Bounces) ReceiveBounce(ctx context.Context, recipient string, raw []byt
 	}
 	out := &gatehouse.Bounce{Result: gatehouse.BounceIgnored}
 	if unreadable != nil {
-		return out, nil //nolint:nilerr // what cannot be read is no report
+		return out, nil //nolint:nilerr // an unreadable mail has no report
 	}
 	r := readReport(mail)
 	if r.action == "" {
@@ -95,7 +95,7 @@ func (b *Bounces) record(
 		result = gatehouse.BounceIgnored
 		n, err := tx.FindNotification(about.notification())
 		if errors.Is(err, gatehouse.ErrNotFound) {
-			return nil // deleted, with the other old ones
+			return nil // purged with the other old notifications
 		}
 		if err != nil {
 			return err

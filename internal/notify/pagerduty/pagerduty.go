@@ -144,8 +144,8 @@ func summary(m *notify.Message) string {
 	return text
 }
 
-// severity is the severity of a failure. That of a question follows from the action's risk level, also in an
-// escalation or a reminder, which may be the event that opens the incident. Anything else is info.
+// severity follows from the kind of a failure, and from the action's risk level for a question. Escalations and
+// reminders count as questions, because each may be the event that opens the incident. Anything else is info.
 func severity(m *notify.Message) string {
 	switch m.Kind {
 	case gatehouse.NotifyUnknown:

@@ -26,7 +26,8 @@ const (
 
 var escape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
-// fallback is the text in notifications. Slack interprets its markup, so it is escaped.
+// fallback is the text in notifications. Slack interprets its markup, so it is escaped. It is cut to a fifth of
+// the limit, because escape replaces a character by up to five.
 func fallback(m *notify.Message) string {
 	text := m.Heading
 	if m.Sentence != "" {

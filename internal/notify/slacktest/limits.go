@@ -9,7 +9,7 @@ import (
 // refused at 11,341 characters.
 const sumLimit = 11_000
 
-// checkMessage returns the error of the first limit that a message exceeds, "" for none.
+// checkMessage returns the error code with which Slack refuses a message, "" if Slack accepts the message.
 func (w *Workspace) checkMessage(m *Message, method string) string {
 	if m.Text == "" && len(m.Blocks) == 0 {
 		return "no_text"

@@ -255,7 +255,8 @@ func (w *Workspace) history(r *http.Request, replies bool) (map[string]any, int)
 	return map[string]any{"ok": true, "messages": list}, 200
 }
 
-// place is the conversation that a message to an id goes to; for a person, it is a direct message.
+// place returns the conversation of a message that is addressed to an id: for the id of a user, the direct message
+// with the user. It returns false for an unknown id.
 func place(id string) (string, bool) {
 	switch {
 	case strings.HasPrefix(id, "U"):

@@ -82,8 +82,8 @@ func (w *Workspace) Drop() {
 	}
 }
 
-// DeliverSocket sends an envelope over one of the connections, and waits for the acknowledgement by
-// its id. kind is interactive or slash_commands.
+// DeliverSocket sends an envelope over one of the connections, and waits for the acknowledgement with
+// the id of the envelope. kind is interactive or slash_commands.
 func (w *Workspace) DeliverSocket(kind string, payload []byte) (reply json.RawMessage, err error) {
 	var s *socket
 	id := ""

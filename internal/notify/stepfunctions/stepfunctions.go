@@ -15,8 +15,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// closedTries is how often a history is read for an answer with an unknown result, because AWS may
-// list it with a delay.
+// closedTries is the last attempt after which the answer to a closed task is tried again, because an earlier
+// attempt may have answered the task. Each attempt reads the execution's history, which AWS may update with a
+// delay.
 const closedTries = 3
 
 // errorPrefix is the prefix of the error names with which a task fails; the action's status
@@ -64,7 +65,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	a := m.Action
 	token, err := c.open(a)
 	if err != nil {
-		// The master key may be temporarily missing.
+		// The error is not final: the master key may be missing only for a time.
 		return notify.Sent{}, errors.New("the task token does not open: is its master key configured?")
 	}
 	if token == "" {
@@ -118,7 +119,7 @@ func cause(d *webhook.Data) string {
 	return strings.Join(parts, " ")
 }
 
-// refusal says what to do about an error.
+// refusal converts a [connector.Error] to a [notify.Refusal]; it returns any other error unchanged.
 func refusal(err error, attempt int) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {

@@ -43,15 +43,15 @@ func New(c Config) (*Channel, error) {
 // Kind is teams.
 func (*Channel) Kind() string { return "teams" }
 
-// Trait says that the channel has one shared place, which people read. A workflow ends with the account
-// of the person who made it.
+// Trait says that people read the messages at one shared place, and that the channel is tested weekly: a workflow
+// stops unnoticed when the account of the person who made it is closed.
 func (*Channel) Trait() notify.Trait { return notify.Trait{Weekly: true} }
 
 // Reaches matters for personal channels only.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// Send posts one card. The workflow answers before anything is posted, so a message is at most
-// accepted.
+// Send posts one card. The workflow answers before it posts the card, so a message is never reported as
+// delivered, only as accepted.
 func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, error) {
 	body, err := json.Marshal(envelope(m))
 	if err != nil {

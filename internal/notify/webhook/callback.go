@@ -17,7 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
-// The limits for the votes in a callback: their number, and the characters of notes.
+// The limits of a callback: maxVotes for the number of votes, and maxNotes for the characters of a vote's
+// notes and of a failure's detail.
 const (
 	maxVotes = 10
 	maxNotes = 1000

@@ -35,7 +35,7 @@ type Config struct {
 	AllowPrivate bool
 	// CA holds PEM certificates that are trusted in addition to the system's; "" for none.
 	CA string
-	// Key finds the key of a tenant.
+	// Key returns the VAPID key of a tenant, which signs the requests to push services.
 	Key func(ctx context.Context, tenant string) (*ecdsa.PrivateKey, error)
 }
 
@@ -57,7 +57,7 @@ func New(c Config) (*Channel, error) {
 	return &Channel{config: c, client: client}, nil
 }
 
-// checkContact refuses a contact that push services refuse: Apple answers 403 to one on a host that
+// checkContact refuses a contact that push services refuse: Apple answers 403 to a contact whose host
 // is not public.
 func checkContact(contact string) error {
 	host := ""
@@ -88,8 +88,8 @@ func (*Channel) Trait() notify.Trait { return notify.Trait{Personal: true, Devic
 // Reaches is false for everybody: the store, and not the channel, knows the devices.
 func (*Channel) Reaches(*gatehouse.Principal) bool { return false }
 
-// CheckEndpoint refuses an endpoint at an internal address or on another port than 443. Each call
-// checks the resolved address again.
+// CheckEndpoint refuses an endpoint without https. Without AllowPrivate, it also refuses an IP address, a host
+// name without a dot, and a port other than 443; the HTTP client then checks the resolved address of each request.
 func (c *Channel) CheckEndpoint(endpoint string) error {
 	if err := notify.CheckURL(endpoint, false); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (c *Channel) CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// sendTime limits the call for one device: a slow push service does not keep the others waiting.
+// sendTime limits the calls of one message, which run at the same time, one for each device.
 const sendTime = 15 * time.Second
 
 // Send sends a message to the devices that do not have it yet.
@@ -136,9 +136,9 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	return notify.Sent{Devices: outcomes}, worst(outcomes)
 }
 
-// worst is the error of a message as a whole: an error that can be retried comes first. With final errors
-// only, a message that a device has accepted has not failed. The endpoint comes from a browser and may be false, so
-// no failure counts against the channel.
+// worst combines the outcomes of a message: it returns an error that can be retried if there is one, otherwise a
+// final error if no device has accepted the message, otherwise nil. Endpoints come from browsers and may be false,
+// so each error is a Recipient error, which does not count against the channel.
 func worst(outcomes []notify.DeviceOutcome) error {
 	var final *notify.Refusal
 	again := &notify.Refusal{Recipient: true}
@@ -190,7 +190,7 @@ func (c *Channel) post(
 	}
 	answer, err := c.client.Do(req)
 	if err != nil {
-		// The person sees this error, and could learn from a longer one about the network inside.
+		// The recipient sees this error. The full error could reveal details of the internal network.
 		return fmt.Errorf("the push service %s cannot be reached", d.Service)
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -210,8 +210,8 @@ func (c *Channel) post(
 	}
 }
 
-// The lives of messages at the push service, while the device is off: a question's ends with its
-// approval.
+// The times for which a push service keeps a message for a device that is off (the header TTL). A message that
+// asks for a decision is kept until its approval expires, but at least minLife and at most maxLife.
 const (
 	minLife   = time.Minute
 	otherLife = 24 * time.Hour
@@ -292,7 +292,8 @@ func cut(text string, limit int) string {
 	return shown
 }
 
-// body is the sentence, and for a question its risk and the time that is left.
+// body is the text of the notification: without an action, the facts; otherwise the sentence and, if the message
+// asks for a decision, the risk and the time that is left.
 func body(m *notify.Message) string {
 	if m.Action == nil {
 		lines := make([]string, len(m.Facts))

@@ -104,8 +104,8 @@ func (b *Browser) JSON() string {
 		b.Endpoint, encode(b.P256DH), encode(b.Auth))
 }
 
-// Answer makes the service answer for this browser with a status, and with Retry-After if that is
-// not "".
+// Answer makes the service answer for this browser with a status, and with the header Retry-After if
+// retryAfter is not "".
 func (b *Browser) Answer(status int, retryAfter string) {
 	b.service.mu.Lock()
 	defer b.service.mu.Unlock()

@@ -23,7 +23,7 @@ type Leg struct {
 	Seed    uint64    `json:"seed"`
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
-	// Counts holds the counts, each under the words for what was counted.
+	// Counts holds the counts by their unit, such as "SIGKILLs at random".
 	Counts map[string]int `json:"counts"`
 	// Points are the failpoints that killed a process, with counts.
 	Points map[string]int `json:"points,omitempty"`

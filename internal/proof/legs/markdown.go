@@ -13,7 +13,7 @@ import (
 type figure struct {
 	name  string
 	units []string // the units to add up
-	long  int
+	long  int      // the goal of the long form on each engine
 }
 
 var figures = []figure{

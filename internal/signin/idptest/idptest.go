@@ -1,6 +1,6 @@
 // Package idptest is an OpenID provider for tests: a real one, of zitadel/oidc, with a login page
-// of two fields in front of it. It speaks authorization code with PKCE, nonces and userinfo as any
-// provider does; a test adds the people, and the falsehoods in its tokens.
+// of two fields in front of it. It supports the authorization code flow with PKCE, nonces and
+// userinfo; a test adds the people and the false claims in the tokens.
 package idptest
 
 import (
@@ -56,7 +56,7 @@ func (t *Telling) Bare() { t.mu.Lock(); defer t.mu.Unlock(); t.bare = true }
 // MixUp makes userinfo return another subject.
 func (t *Telling) MixUp() { t.mu.Lock(); defer t.mu.Unlock(); t.mixUp = true }
 
-// Spoil changes the tokens' claims about an authentication; nil ends that.
+// Spoil sets a function that changes the tokens' claims about an authentication; nil removes it.
 func (t *Telling) Spoil(fn func(*Authentication)) { t.mu.Lock(); defer t.mu.Unlock(); t.spoil = fn }
 
 // Authentication is an authentication as the tokens describe it.

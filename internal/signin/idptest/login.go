@@ -6,7 +6,8 @@ import (
 	"net/url"
 )
 
-// page is the login page, at the provider as in reality: the browser has to go there, and come back.
+// page is the login page. As with a real provider, the browser leaves the client for this page, and
+// returns after the login.
 var page = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Log in</title></head><body>
 <h1>Log in at the provider</h1>

@@ -221,8 +221,8 @@ func (t *tx) lockOpen(id string) (a *gatehouse.Action, err error) {
 	return a, t.claimLocked(a)
 }
 
-// expiryMark is the first expiry of a pending action. An action expires no earlier than the
-// start of the transaction that proposes it.
+// expiryMark reads the low mark of expiryScan (see scanStart): the first expiry of a pending action. An
+// action expires no earlier than the start of the transaction that proposes it.
 const expiryMark = `SELECT (SELECT expires_at FROM action WHERE status = 'pending' ORDER BY expires_at LIMIT 1)`
 
 func (t *readTx) expired(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
@@ -370,7 +370,7 @@ w AS (
 )
 SELECT CASE WHEN (SELECT count(*) FROM w) = $11 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
-// reversalRow is the move of an action that another one reverses.
+// reversalRow is the move of an action that another action reverses.
 type reversalRow struct {
 	moveRow
 	ReversedBy string

@@ -5,7 +5,7 @@ type audienceRow struct{ Tenant, Roles, People, Groups string }
 
 // findAnswerers finds the first persons, at most gatehouse.MaxFirstAnswerers, whom a question asks. The
 // condition up to the audience is that of the index principal_approver. Names and ids contain no quotes,
-// so a search for one in quotes finds only whole elements of an encoded list.
+// so a search for a name or an id in quotes finds only whole elements of an encoded list.
 var findAnswerers = reads[audienceRow](`
 SELECT r.n, p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,
   p.approver_since, p.groups

@@ -77,8 +77,8 @@ CROSS JOIN LATERAL (
   SELECT * FROM action_archive WHERE tenant = r.tenant AND idempotency_key = r.key OFFSET 0
 ) a`)
 
-// allowSecondRead permits a second query in a Read. A lookup needs one only for a row that is in
-// the archive.
+// allowSecondRead permits a second query in a Read. A lookup makes a second query only for a row that the
+// tables do not have, and a page only if a proposal is too large for its share of the page.
 func (t *readTx) allowSecondRead() {
 	if t.single {
 		t.begun, t.serverTenant = false, ""

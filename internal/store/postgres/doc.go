@@ -82,8 +82,8 @@
 // A running Update holds a caller slot, which bounds the closures, and an update slot, which bounds
 // the connections. A lock that another transaction holds for long, for example that of a stopped
 // replica, delays only the Updates that need it. Slots and connections remain free for all others.
-// Of the rules below, the first is needed because a stopped replica holds the locks of a whole group,
-// the second because any number of callers can want the same row.
+// The first of the following rules is needed because a stopped replica holds the locks of a whole
+// group; the second is needed because any number of callers can want the same row.
 //
 //   - An Update waits for a lock for 100 ms at first. If it does not get the lock, it returns its
 //     update slot and its connection, and runs again, alone, with the full lock_timeout. Such Updates

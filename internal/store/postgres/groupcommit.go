@@ -170,8 +170,9 @@ func (s *Store) waitForGroup(ctx context.Context, m *member) error {
 	return gaveUp
 }
 
-// enqueue puts a member in the group queue. If the member has companions, the queue does not start
-// until as many Updates wait, companionWait has passed, or an Update without companions arrives.
+// enqueue puts a member in the group queue. companions is the number of Updates that begin together, 0
+// for a member without companions. The queue does not start before that number of Updates waits,
+// companionWait has passed, or an Update without companions arrives.
 func (s *Store) enqueue(m *member, companions int) {
 	q := &s.groupQueue
 	q.mu.Lock()

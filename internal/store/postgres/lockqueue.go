@@ -225,7 +225,8 @@ func (t *tx) noteKeys(locks []query) {
 	}
 }
 
-// waitForKeys waits until nobody is ahead of an Update that is about to run alone.
+// waitForKeys waits until nobody is ahead of an Update that is about to run alone, and then, in a run with
+// longWait, for a long-wait slot.
 func (t *tx) waitForKeys() error {
 	s, c := t.s, &t.mode
 	if c.waiter == nil && len(c.keys) > 0 {

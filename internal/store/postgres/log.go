@@ -15,8 +15,8 @@ import (
 // leafRow is a leaf without a number. Key is the id under which its entry is listed.
 type leafRow struct{ Tenant, Key, Body string }
 
-// appendLeaves stores leaves. Those of a tenant share a row in audit_waiting. The sequencer
-// deletes that row when it numbers them.
+// appendLeaves stores leaves. One row of audit_waiting holds all leaves of a tenant in this statement. The
+// sequencer deletes the row when it numbers the leaves.
 var appendLeaves = writes[leafRow](rankLeaf, "", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS key, ($3::text[])[n] AS body, n
@@ -49,9 +49,10 @@ func (t *tx) leaf(l *gatehouse.Leaf) (leafRow, error) {
 	return leafRow{l.Tenant, shared.LeafKey(l), shared.LeafBody(l)}, nil
 }
 
-// The batches that hold $3 entries from number $2 on, also where a gap follows $2: from the last batch that begins at
-// $2 or before, to $3 numbers behind the start of the next batch. Under row security, the planner searches an index
-// only by columns of earlier tables in the join.
+// The two statements read the batches that hold the next $3 entries from number $2 on, even if a gap follows $2: from
+// the last batch that begins at $2 or before, to $3 numbers behind the start of the next batch. The bounds are columns
+// of a subquery because, under row security, the planner searches an index only by columns of earlier tables in the
+// join.
 const (
 	selectBatches = `SELECT b.number, b.position, b.hashes
 FROM (
@@ -144,9 +145,9 @@ func (t *readTx) LogSize() (int64, error) {
 	return t.number(`SELECT size FROM audit_log WHERE tenant = $1`, t.tenant)
 }
 
-// For each run of consecutive tree hashes, the part that each batch holds, from the start of the
-// run or from where it continues in that batch. Batches are found by entry: low is the entry
-// that completes the first hash of the run, high the one that completes the last.
+// selectHashes reads, for each run of consecutive tree hashes, the part of the run that each batch holds.
+// The part begins at the start of the run or of the batch. Batches are found by entry: low is the entry
+// that completes the first hash of the run, high is the entry that completes the last hash.
 const selectHashes = `SELECT greatest(r.start, b.position),
   substr(b.hashes, (greatest(r.start, b.position) - b.position)::int * 32 + 1,
     greatest(r.stop - greatest(r.start, b.position), 0)::int * 32)
@@ -203,8 +204,9 @@ const selectWaiting = `SELECT x.seq, x.tenant, x.action_id, x.body FROM (SELECT 
   CROSS JOIN LATERAL unnest(w.leaves) u (seq)
   CROSS JOIN LATERAL (SELECT * FROM audit_leaf WHERE audit_leaf.seq = u.seq OFFSET 0) l LIMIT $2) x ORDER BY x.seq`
 
-// leafMarks is where the waiting rows begin, minus room for transactions under way: their rows
-// have numbers but are not visible yet.
+// leafMarks reads the low mark of leafScan (see scanStart): the seq of the first waiting leaf, or the last
+// value of the sequence if no leaf waits, minus 1000. Leaves of running transactions have a seq already, but
+// are not visible yet.
 const leafMarks = `SELECT coalesce((SELECT first FROM audit_waiting ORDER BY first LIMIT 1),
   pg_sequence_last_value('audit_leaf_row'), 0) - 1000`
 
@@ -233,9 +235,9 @@ WITH w AS (
   RETURNING 1
 )
 SELECT CASE WHEN EXISTS (SELECT 1 FROM w) THEN 0 ELSE gatehouse_refuse('GH001') END`
-	// Leaves that were stored together share a row, whose key is the first leaf. Normally the
-	// first is numbered with the others. If it no longer exists, the others find the row. The
-	// row's remaining leaves keep waiting.
+	// Leaves that were stored together share a row, whose key is the first leaf. Normally the first leaf
+	// is numbered with the others. If the first leaf no longer exists, the statement finds the row by
+	// the others. The row's remaining leaves keep waiting.
 	takeLeaves = `WITH taken AS (DELETE FROM audit_waiting
   WHERE tenant = $1 AND first = ANY($2::bigint[]) RETURNING leaves),
 orphans AS (DELETE FROM audit_waiting

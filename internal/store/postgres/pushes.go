@@ -126,8 +126,9 @@ func (t *readTx) PushCounts() (map[gatehouse.PushStatus]int, error) {
 	return counts, err
 }
 
-// pushMarks are the first due time of the queued pushes, and the first lease end of the leased
-// ones, of all tenants. No transaction stores a due time or lease end that is earlier than its own start.
+// pushMarks reads the low marks of pushScan (see scanStart): the first due time of the queued pushes, and
+// the first lease end of the leased pushes, of all tenants. No transaction stores a due time or lease end
+// that is earlier than its own start.
 const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
   (SELECT tenant, due_at FROM push WHERE status = 'queued' AND lane = '' ORDER BY tenant, due_at, seq LIMIT 1)
   UNION ALL
@@ -162,7 +163,8 @@ SELECT least(
     ORDER BY lease_until LIMIT 1
   ))`
 
-// NextPushAt returns when the next push falls due or the next lease ends.
+// NextPushAt returns when the next push falls due or the next lease ends. It ignores the queued pushes of
+// the tenants in except.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	defer t.AllTenants()()
 	if except == nil {
@@ -181,8 +183,9 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// dueTenants finds tenants as nextPush does. It counts the due pushes of each, and those in flight, except
-// those of external workers. Of the leases it reads those from their low mark on: there are never many.
+// dueTenants finds tenants as nextPush does. For each tenant, it counts the due pushes and the pushes in
+// flight, without those of external workers. It reads all leases from the low mark $4 on: there are never
+// many.
 const dueTenants = `
 WITH RECURSIVE t (tenant, due_at) AS (
   (
@@ -304,8 +307,8 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 }
 
 // claimPushes selects and locks the due pushes first, once. As a subquery in the condition of the UPDATE,
-// the selection could run again for each row and take more than the limit. Leases count from their low
-// mark on.
+// the selection could run again for each row and take more than the limit. The statement counts the leases
+// from the low mark $8 on.
 const claimPushes = `
 WITH leased AS MATERIALIZED (
   SELECT tenant, lane FROM push

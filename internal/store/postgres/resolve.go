@@ -31,7 +31,8 @@ type session struct {
 const (
 	// beginSession begins the transaction that inserts the row of a new connection. The transaction does
 	// not wait for a standby: later writes of the session follow it in the WAL. It deletes the rows
-	// of connections that ended long ago: no connection lasts two days, because the pool renews each after an hour.
+	// of connections that ended long ago: the pool renews each connection after 25 hours at most (see
+	// Open), so no connection lasts two days.
 	beginSession = `BEGIN;
 SET LOCAL synchronous_commit = local;
 DELETE FROM gatehouse_session WHERE seq IN (SELECT seq FROM gatehouse_session
@@ -118,8 +119,8 @@ func registerSession(ctx context.Context, c *pgx.Conn) error {
 	return err
 }
 
-// resolve finds the outcome of a COMMIT whose answer was lost. again is true if it did not take
-// place and never will.
+// resolve finds the outcome of a COMMIT whose answer was lost. again is true if the COMMIT did not
+// take place and never will.
 func (s *Store) resolve(o session, cause error) (again bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.Patience)
 	defer cancel()

@@ -63,7 +63,8 @@ type writer struct {
 	// patience is how long the store tries to read back an unclear commit before it tells the callers
 	// that the outcome is unclear.
 	patience time.Duration
-	// cache is maxCached except in tests.
+	// cache is the limit, in bytes, to which the writer trims the page caches after a commit: maxCached, or less in
+	// a test.
 	cache int64
 	// commit ends a transaction; tests replace it to inject faults.
 	commit func(c *conn) error

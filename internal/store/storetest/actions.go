@@ -83,8 +83,7 @@ func (s *suite) actionMoves() {
 			}
 			s.refused(gatehouse.ErrConflict, string(from+" to "+to),
 				func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
-			// A move of the table, but from a state that the action does not
-			// have.
+			// The transition table has the move, but the action is in another state than other.
 			for _, other := range gatehouse.Statuses() {
 				if other != from && other.CanMove(to) {
 					s.refused(gatehouse.ErrConflict, "claimed to be "+string(other), func(tx gatehouse.Tx) error {
@@ -152,7 +151,7 @@ func (s *suite) actionFirstStatus() {
 func (s *suite) actionLinks() {
 	old := s.in(gatehouse.StatusSuperseded)
 	s.update(func(tx gatehouse.Tx) error {
-		// The use case links the revision before it inserts it, in the same transaction.
+		// As in the use case, one transaction stores first the link to the revision, then the revision.
 		revised := s.action(tx.Now(), func(a *gatehouse.Action) { a.Revision, a.Supersedes = 2, old.ID })
 		if err := tx.LinkSuperseded(old.ID, revised.ID); err != nil {
 			return err
@@ -201,8 +200,7 @@ func (s *suite) openReversal() {
 		switch status {
 		case gatehouse.StatusRejected, gatehouse.StatusExpired, gatehouse.StatusCanceled, gatehouse.StatusSuperseded,
 			gatehouse.StatusFailed:
-			// Then the open reversal is the newest of the remaining, older
-			// ones.
+			// r is no longer open: the open reversal is the newest open one of those made before r.
 			if want = open(); want >= r.ID {
 				s.Fatalf("%s: reversal %q is open", status, want)
 			}

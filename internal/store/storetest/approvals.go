@@ -66,7 +66,7 @@ func (s *suite) votes() {
 	})
 }
 
-// expiry checks that an overdue approval counts as expired, swept or not.
+// expiry checks that an overdue approval counts as expired, before and after the sweep that stores the status.
 func (s *suite) expiry() {
 	past := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt })
 	earlier := s.pending(func(a *gatehouse.Action) { a.Approval.ExpiresAt = a.ProposedAt.Add(-time.Hour) })
@@ -128,7 +128,7 @@ func (s *suite) writeAfterLock() {
 		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
-		// An action other than the one that was read last.
+		// b is not the action that the transaction has locked.
 		if err := tx.PutVote(b.Approval.ID, vote("ben", gatehouse.Reject, tx.Now())); err != nil {
 			return err
 		}
@@ -183,12 +183,13 @@ func (s *suite) writeAfterLock() {
 	s.same("after it all", s.find(a.ID).Status, gatehouse.StatusPending)
 }
 
-// lessons checks the corpus and the mirror: what decisions and applied actions leave behind.
+// lessons checks that the corpus has an entry for each action that people decided, and that the mirror has a row for
+// each applied change.
 func (s *suite) lessons() {
 	a, b := s.pending(func(a *gatehouse.Action) {
 		a.Magnitude, a.Policy.Rules = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, nil
 	}), s.pending()
-	s.pending() // an open action teaches nothing
+	s.pending() // a pending action has no corpus entry
 	s.in(gatehouse.StatusDenied)
 	expired := s.pending()
 	at := s.now()

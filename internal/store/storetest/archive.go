@@ -37,7 +37,7 @@ func planned(families []gatehouse.ActionFamily) (ids []string) {
 	return ids
 }
 
-// put locks and archives families, each tenant's separately.
+// put locks and archives families one by one, and returns the ids of the archived actions.
 func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (ids []string, err error) {
 	for _, f := range families {
 		records, err := tx.LockEnded([]gatehouse.ActionFamily{f}, before)
@@ -59,7 +59,7 @@ func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (
 	return ids, nil
 }
 
-// archive archives everything that can be archived.
+// archive archives all actions that ended before the given time and can be archived.
 func (s *suite) archive(before time.Time) (ids []string) {
 	s.Helper()
 	families := s.plan(before)
@@ -150,7 +150,7 @@ func (s *suite) archiveRoundTrip() {
 	var archived *gatehouse.Archived
 	s.view(func(tx gatehouse.ReadTx) (err error) { archived, err = tx.FindArchived(p.ID); return err })
 	want.ArchivedAt = &archived.ArchivedAt
-	want.Callback.Sealed = "" // nobody waits for what is in the archive
+	want.Callback.Sealed = "" // the archive does not keep the task token
 	s.same("by its id", s.find(full.ID), want)
 	s.same("by its approval's id", s.find(full.Approval.ID), want)
 	got := s.find(denied.ID)
@@ -237,7 +237,7 @@ func (s *suite) archivePins() {
 		}
 	}
 	rejected := func() *gatehouse.Action { return s.in(gatehouse.StatusRejected) }
-	// A push that has not ended well.
+	// A queued, failed or unknown push keeps its action out of the archive.
 	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushFailed, gatehouse.PushUnknown} {
 		p := s.pushIn(status)
 		a := s.find(p.ActionID)
@@ -245,7 +245,7 @@ func (s *suite) archivePins() {
 			return tx.MoveAction(move(a, gatehouse.StatusApproved, gatehouse.StatusCanceled))
 		})
 	}
-	// A discarded dead letter has ended; an open one has not.
+	// An action with a discarded dead letter can be archived, an action with an open dead letter cannot.
 	discarded := s.in(gatehouse.StatusApproved)
 	open := s.in(gatehouse.StatusApproved)
 	for _, a := range []*gatehouse.Action{discarded, open} {
@@ -266,8 +266,7 @@ func (s *suite) archivePins() {
 		}
 	}
 	want = append(want, discarded.ID)
-	// An action that a run waits for; once the run has ended, the action is
-	// free.
+	// An action that a run waits for cannot be archived until the run has ended.
 	awaited, done := rejected(), rejected()
 	for _, a := range []*gatehouse.Action{awaited, done} {
 		r, st := s.one(w)
@@ -280,7 +279,7 @@ func (s *suite) archivePins() {
 			want = append(want, a.ID)
 		}
 	}
-	// An action with a ceiling claim, and one with a step-up.
+	// A ceiling claim that is not released, and a step-up, keep an action out of the archive.
 	holds, proven := rejected(), rejected()
 	s.update(func(tx gatehouse.Tx) error {
 		return errors.Join(reserve(tx, holds.ID, claim("1")), tx.InsertStepUp(&gatehouse.StepUp{
@@ -398,7 +397,7 @@ func (s *suite) archiveStays() {
 	s.wakes("parked on what is archived", st, true)
 }
 
-// archiveUndone archives in a transaction that fails.
+// archiveUndone checks that a transaction that archives and then fails changes nothing.
 func (s *suite) archiveUndone() {
 	a, p := s.queued()
 	s.settle(a, p)

@@ -79,7 +79,7 @@ func (s *suite) clockJumps() {
 	at(base)
 	s.same("expired stays expired", s.find(a.ID).Status, gatehouse.StatusExpired)
 
-	// The buckets of the inbox are fixed by the first page, also in a search.
+	// The urgency buckets of all pages are relative to the time of the first page, also in a search.
 	for i, query := range []string{"", "lamp"} {
 		day := base.Add(time.Duration(i+1) * 24 * time.Hour)
 		at(day)

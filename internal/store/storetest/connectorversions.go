@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// connectorVersions: versions follow each other without a gap, an action stores one, and
-// another tenant sees none.
+// connectorVersions: version numbers have no gap, an action stores at most one version, and another tenant sees no
+// version.
 func (s *suite) connectorVersions() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

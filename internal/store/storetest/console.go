@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// actionFacts checks the walk: one tenant, newest first, and it stops on
-// request.
+// actionFacts checks that ActionFacts passes the actions of one tenant to its callback, the newest first, until the
+// callback returns false.
 func (s *suite) actionFacts() {
 	ana := s.insertPrincipal(func(p *gatehouse.Principal) { p.Name = "ana" })
 	var want []gatehouse.ActionFact
@@ -61,7 +61,8 @@ func (s *suite) actionFacts() {
 	}
 }
 
-// savedViews belong to one person.
+// savedViews checks that a saved view belongs to one principal, and that a view with a known name replaces the stored
+// view.
 func (s *suite) savedViews() {
 	ana, bo := s.insertPrincipal(), s.insertPrincipal()
 	now := s.now()

@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// talk writes comments to a pending action; each replaces the counts.
+// talk inserts comments on a pending action. Each insert also stores the counts of comments, open questions and
+// answered questions.
 func talk(tx gatehouse.Tx, a *gatehouse.Action, list ...gatehouse.Comment) error {
 	var after gatehouse.Conversation
 	for _, c := range list {

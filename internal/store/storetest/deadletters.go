@@ -8,7 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// deadIn brings a push and its action to failed or unknown, and marks the push.
+// deadIn brings a push to failed or unknown, and marks it as a dead letter with the given effect. The action stays
+// approved.
 func (s *suite) deadIn(status gatehouse.PushStatus, effect gatehouse.Hash) *gatehouse.Push {
 	s.Helper()
 	p := s.pushIn(status)
@@ -141,7 +142,7 @@ func (s *suite) deadLetters() {
 	}
 	s.same("after refusals", s.findPush(failed.ID), got)
 
-	// A replayed push is in no list, and its old notes are gone.
+	// A replayed push is no dead letter, and its TargetSays is cleared.
 	unknown.Status, unknown.FinishedAt = gatehouse.PushQueued, nil
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(unknown, gatehouse.PushUnknown, unknown.Generation) })
 	check("replayed", 0, "", "")

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// delegations: a delegation is found from both sides, ends once, and is visible
-// only in its tenant; a vote keeps the delegation that it used.
+// delegations: a delegation is listed for both of its principals, ends once, and is visible only in its tenant. A vote
+// by delegation stores the principal for whom it was given.
 func (s *suite) delegations() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

@@ -7,8 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// devices: a device belongs to one person of one tenant, and an endpoint is stored
-// once: whoever adds it again takes it over.
+// devices: a device belongs to one person of one tenant. An endpoint is stored once: if another person adds the same
+// endpoint, the new device replaces the old one.
 func (s *suite) devices() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

@@ -91,12 +91,12 @@ func push(a *gatehouse.Action, at time.Time) *gatehouse.Push {
 	}
 }
 
-// approve decides an action and puts it into the outbox, as the use case does.
+// approve approves an action and inserts its push, as the use case does.
 func approve(tx gatehouse.Tx, a *gatehouse.Action, due time.Time) (*gatehouse.Push, error) {
 	return approveInto(tx, a, due, "")
 }
 
-// approveInto is approve into a lane of the outbox.
+// approveInto is approve with a lane for the push.
 func approveInto(tx gatehouse.Tx, a *gatehouse.Action, due time.Time, lane string) (*gatehouse.Push, error) {
 	locked, err := tx.LockAction(a.ID)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *suite) queued(change ...func(*gatehouse.Action)) (a *gatehouse.Action, 
 	return a, p
 }
 
-// path returns the states from pending to a state, by moves of the table.
+// path returns the states after pending that lead to a state, by moves of the transition table.
 func path(to gatehouse.Status) []gatehouse.Status {
 	switch to {
 	case gatehouse.StatusPending:
@@ -164,7 +164,7 @@ func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 	return a
 }
 
-// move returns a move with the times, failure and reference that the state to requires.
+// move returns an ActionMove with the times, the failure and the reversal's id that the target state requires.
 func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
 	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending,
 		Finished: to.Finished()}

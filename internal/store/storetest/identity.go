@@ -158,8 +158,8 @@ func (s *suite) firstAnswerers(asked gatehouse.Audience) (list []*gatehouse.Prin
 	return list
 }
 
-// answerers: the first answerers of a question may all decide, include everybody whom it asks, and are the first by id
-// if there are more than MaxFirstAnswerers.
+// answerers: all answerers that OpenProposal returns may decide. They include everybody whom the question asks; if
+// there are more than MaxFirstAnswerers, OpenProposal returns the first by id.
 func (s *suite) answerers() {
 	some := func(change func(p *gatehouse.Principal)) *gatehouse.Principal { return s.insertPrincipal(change) }
 	in := func(group string) func(*gatehouse.Principal) {
@@ -468,9 +468,8 @@ func (s *suite) policies() {
 	})
 }
 
-// firstPrincipal lets many callers create a tenant's first principal at once.
-// The first reader waits for the others to read, which they must not be able to
-// do before its principal is committed.
+// firstPrincipal lets many callers create a tenant's first principal at once. The first caller that lists the
+// principals waits for the others to list them; LockFirstPrincipal must prevent that until the first caller commits.
 func (s *suite) firstPrincipal() {
 	const callers = 24
 	s.as("new").update(func(tx gatehouse.Tx) error {

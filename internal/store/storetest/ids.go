@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ids are found by prefix, by kind and tenant, in order.
+// ids checks that FindIDs returns the ids of one kind in one tenant that begin with a prefix, in ascending order.
 func (s *suite) ids() {
 	name := func(n int) string { return fmt.Sprintf("act_01a20778%024x", n) }
 	for _, n := range []int{3, 1, 2} {

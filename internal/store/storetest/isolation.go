@@ -51,7 +51,8 @@ func (s *suite) decideRace() {
 	}
 }
 
-// storm runs failing closures among good ones: only the good ones are stored.
+// storm runs closures that fail with bad at the same time as closures that succeed: only the writes of the latter are
+// stored. check gets the error of each Update that failed.
 func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 	s.Helper()
 	const callers, rounds = 24, 4
@@ -205,7 +206,7 @@ func (s *suite) snapshot() {
 	s.find(b.ID)
 }
 
-// canceledCaller checks the answers to callers who give up.
+// canceledCaller checks the errors of calls whose context ends before or during the call.
 func (s *suite) canceledCaller() {
 	ctx, cancel := context.WithCancel(context.Background())
 	inside, goOn := make(chan struct{}), make(chan struct{})
@@ -233,7 +234,7 @@ func (s *suite) canceledCaller() {
 	defer stop()
 	err := s.store.Update(short, s.tenant, func(tx gatehouse.Tx) error {
 		if short.Err() == nil {
-			s.Error("the second Update did not wait") // an engine that runs both at once must make this one wait
+			s.Error("the second Update did not wait") // the engine's test must make Updates run one by one
 		}
 		return short.Err()
 	})
@@ -241,7 +242,7 @@ func (s *suite) canceledCaller() {
 		s.Errorf("Update of a caller who gave up waiting: error %v", err)
 	}
 	close(goOn)
-	// What began is either stored and acknowledged, or neither.
+	// The first Update is either stored and returns nil, or is not stored and returns an error.
 	err = <-first
 	s.now() // everything in progress has ended
 	s.viewQueues(func(q gatehouse.ReadQueues) error {

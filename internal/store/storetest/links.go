@@ -6,7 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ringKeys are found by number across tenants; one key per purpose is in use.
+// ringKeys checks that a key is found by its number in any tenant, and that each tenant has at most one key in use per
+// purpose.
 func (s *suite) ringKeys() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})
@@ -102,7 +103,7 @@ func (s *suite) ringKeys() {
 	s.update(insert(key(5))) // no key is in use
 }
 
-// reviews: one for each approval and recipient.
+// reviews: there is at most one review for each approval and recipient; tries and openings are limited.
 func (s *suite) reviews() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

@@ -163,7 +163,8 @@ func (s *suite) listFilters() {
 	}
 }
 
-// urgency is the order of the inbox as its contract defines it.
+// urgency compares two actions in the order of SortUrgency: by the bucket of the expiry relative to asOf, by risk, the
+// highest first, and by id.
 func urgency(asOf time.Time) func(a, b *gatehouse.Action) int {
 	bucket := func(a *gatehouse.Action) int {
 		for i, d := range []time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour} {
@@ -268,7 +269,6 @@ func (s *suite) listWalk() {
 				room <- struct{}{}
 			}
 			seen := make(map[string]int)
-			// Only the pages up to the last row of stays.
 			for _, id := range s.listUntil(f, stays) {
 				seen[id]++
 			}
@@ -288,8 +288,8 @@ func (s *suite) listWalk() {
 	writers.Wait()
 }
 
-// listUntil pages until all wanted rows have appeared or the list ends. In the
-// order by urgency, new actions keep arriving at the end of the list.
+// listUntil returns the ids of all pages. In the order by urgency, where new actions are added at the end of the list,
+// it stops when all wanted actions have appeared.
 func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (ids []string) {
 	s.Helper()
 	missing := make(map[string]bool)
@@ -310,8 +310,8 @@ func (s *suite) listUntil(f gatehouse.ActionFilter, want []*gatehouse.Action) (i
 	}
 }
 
-// listLarge checks that a page of large proposals ends early and the walk is
-// complete.
+// listLarge checks that a page of large proposals has fewer rows than its limit, and that the pages together have all
+// rows.
 func (s *suite) listLarge() {
 	large := gatehouse.JSON(`{"text":"` + strings.Repeat("x", 900<<10) + `"}`)
 	want := make([]string, 9)
@@ -367,7 +367,7 @@ func (s *suite) mirrorLarge() {
 	}
 }
 
-// listCursors checks that cursors of other lists are refused.
+// listCursors checks that malformed cursors, and cursors of other lists, filters and tenants, are refused.
 func (s *suite) listCursors() {
 	for range 3 {
 		s.queued()

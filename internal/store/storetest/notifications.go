@@ -191,8 +191,8 @@ func (s *suite) logPosition() {
 	at(9)
 }
 
-// channelStates are stored by tenant and channel; failed messages can be made
-// due.
+// channelStates checks that a channel's state is stored by tenant and channel, that queued messages that have failed
+// before can be made due now, and which messages count as recent.
 func (s *suite) channelStates() {
 	var state *gatehouse.ChannelState
 	s.update(func(tx gatehouse.Tx) (err error) {

@@ -154,8 +154,8 @@ func (s *suite) keyOf(tx gatehouse.ReadTx, p *gatehouse.Principal) string {
 	return keys[0].ID
 }
 
-// openedPage reads pages, each in one Read. The caller's facts come with every error of a
-// filter, and with a page that needs no query.
+// openedPage compares OpenPage with ListActions. OpenPage also returns the caller's facts if the filter is invalid, or
+// if the page is empty without a query.
 func (s *suite) openedPage(by *gatehouse.Caller, known gatehouse.CallerFacts) {
 	for _, f := range []gatehouse.ActionFilter{
 		{}, {Query: "x"}, {Archived: true}, {Cursor: "x"},

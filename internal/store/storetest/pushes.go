@@ -50,7 +50,7 @@ func (s *suite) pushRoundTrip() {
 	})
 }
 
-// pushIn brings a push into a state by moves of the table.
+// pushIn stores a push and brings it into a state by moves of the transition table.
 func (s *suite) pushIn(status gatehouse.PushStatus) *gatehouse.Push {
 	_, p := s.queued()
 	until := s.now().Add(time.Hour)

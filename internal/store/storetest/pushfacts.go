@@ -8,8 +8,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// pushFacts checks the walk: the recent pushes of one tenant, and the open ones from
-// before, each once.
+// pushFacts checks that PushFacts returns the pushes of one tenant since a time, and the older ones that are still
+// open, each once.
 func (s *suite) pushFacts() {
 	start := s.now()
 	for _, status := range []gatehouse.PushStatus{

@@ -79,7 +79,7 @@ func (s *suite) findStep(of *gatehouse.Step) *gatehouse.Step {
 	return got
 }
 
-// runPath returns the states from queued to a state, by moves of the table.
+// runPath returns the states after queued that lead to a state, by moves of the transition table.
 func runPath(to gatehouse.RunStatus) []gatehouse.RunStatus {
 	switch to {
 	case gatehouse.RunQueued:
@@ -112,7 +112,7 @@ func moveRun(tx gatehouse.Tx, r *gatehouse.Run, to gatehouse.RunStatus) error {
 	return err
 }
 
-// stepPath returns the states from ready to a state.
+// stepPath returns the states after ready that lead to a state.
 func stepPath(to gatehouse.StepStatus) []gatehouse.StepStatus {
 	switch to {
 	case gatehouse.StepReady:
@@ -243,8 +243,8 @@ func (s *suite) workflows() {
 	})
 }
 
-// fullRun returns a run with every field set, whose steps have all fields that
-// a new step can have.
+// fullRun returns a queued run with most fields set. Together, its steps set the fields that a new step can
+// have.
 func (s *suite) fullRun(w *gatehouse.Workflow) *gatehouse.Run {
 	s.Helper()
 	r := s.newRun(w, "zeta", "alpha")
@@ -269,7 +269,7 @@ func (s *suite) runRoundTrip() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.fullRun(w)
 	s.insert(r)
-	// Items follow their step, the second one before the tenth.
+	// FindRun returns items after their step, in numerical order: alpha[2] before alpha[10].
 	var items []*gatehouse.Step
 	for _, i := range []int{10, 2, 0} {
 		item := s.newStep(r, fmt.Sprintf("alpha[%d]", i), 4)
@@ -318,8 +318,8 @@ func (s *suite) runRoundTrip() {
 			s.Errorf("%s of nothing: error %v", what, err)
 		}
 	}
-	// The lock leaves out the bodies and all items but one. It may leave out
-	// fields of final steps that no transition uses.
+	// LockRun leaves out the inputs and outputs, and all items except the given one. An engine may also leave out the
+	// fields of succeeded and canceled steps that no transition uses.
 	used := func(st *gatehouse.Step) *gatehouse.Step {
 		c := *st
 		c.Input, c.Output, c.Item = "", "", ""
@@ -355,7 +355,7 @@ func (s *suite) runRoundTrip() {
 			&gatehouse.Run{ID: "run_z", Tenant: tenant, Workflow: "nobody", Version: 1, Status: gatehouse.RunQueued,
 				Trigger: gatehouse.TriggerAPI, CreatedAt: r.CreatedAt})
 	})
-	// Runs and steps begin only in states that the table allows for new ones.
+	// Runs and steps begin only in states that the transition table allows for new ones.
 	for _, status := range gatehouse.RunStatuses() {
 		fresh := s.newRun(w)
 		fresh.Status, fresh.FinishedAt = status, &fresh.CreatedAt
@@ -516,7 +516,7 @@ func (s *suite) runLists() {
 	})
 }
 
-// all0 returns the newest of the list, or the given one.
+// all0 returns the first run of the list, or r if the list is empty.
 func all0(list []*gatehouse.Run, r *gatehouse.Run) *gatehouse.Run {
 	if len(list) > 0 {
 		return list[0]

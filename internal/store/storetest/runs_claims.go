@@ -97,7 +97,7 @@ func (s *suite) stepClaims() {
 	if got := s.claimSteps(time.Minute, mine); len(got) != 0 {
 		s.Errorf("claimed again: %v", stepIDs(got))
 	}
-	// A second lease keeps the count and the start time.
+	// A second lease continues the count of attempts, and keeps the start time of the first.
 	s.moveStep(&want, gatehouse.StepRetrying)
 	s.moveStep(&want, gatehouse.StepReady)
 	got = s.claimSteps(time.Hour, mine)
@@ -128,7 +128,7 @@ func (s *suite) stepShares() {
 	s.same("up to seven of the tenant", stepIDs(got), stepIDs(append(bs[1:2:2], cs...)))
 	got = s.claimSteps(time.Minute, share(b, "", 4, 1, 1))
 	s.same("more running than now allowed", stepIDs(got), []string(nil))
-	// Parked and ended steps make room.
+	// Waiting and ended steps no longer count as running.
 	s.moveStep(s.findStep(as[0]), gatehouse.StepWaitingApproval)
 	s.moveStep(s.findStep(as[1]), gatehouse.StepSucceeded)
 	got = s.claimSteps(time.Minute, share(b, "", 4, 0, 7))
@@ -213,7 +213,7 @@ func (s *suite) withinBounds(workflow, inTenant int, of ...*gatehouse.Workflow) 
 	})
 }
 
-// dueLanes checks the walk of claimers from lane to lane.
+// dueLanes checks the lanes that DueLanes returns, their counts, and their order: round-robin after the given lane.
 func (s *suite) dueLanes() {
 	s.newTenants("acme", "beta")
 	a, b, c, d := s.workflow("acme", "a", 1), s.workflow("acme", "b", 1), s.workflow("beta", "a", 1),
@@ -274,7 +274,7 @@ func (s *suite) dueLanes() {
 	})
 }
 
-// readyTools checks the list of unclaimed work, over all tenants and for one.
+// readyTools checks the list of tools with ready steps, over all tenants and for one.
 func (s *suite) readyTools() {
 	s.newTenants("acme", "beta")
 	a, b := s.workflow("acme", "a", 1), s.workflow("beta", "b", 1)

@@ -98,7 +98,8 @@ func (s *suite) runItems() {
 	})
 }
 
-// runLineage: the lineage of a run has exactly the runs that it comes from.
+// runLineage: the lineage of a run is the run itself and its ancestors: the runs that started it and the runs that
+// it retries, recursively.
 func (s *suite) runLineage() {
 	w := s.workflow(tenant, "triage", 1)
 	run := func(parent, again *gatehouse.Run) *gatehouse.Run {

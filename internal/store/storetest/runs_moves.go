@@ -35,7 +35,7 @@ func (s *suite) runMoves() {
 			}
 		}
 	}
-	// The stored state is the guard, even when the table allows the move.
+	// MoveRun refuses a move whose from differs from the stored state, even if the transition table has the move.
 	r, _ := s.one(w)
 	s.moveRun(r, gatehouse.RunRunning)
 	stale := *r
@@ -140,8 +140,8 @@ func (s *suite) stepColumns() {
 	s.same("after all that was refused", s.findStep(st), st)
 }
 
-// stepPass checks a step that was made ready, leased and closed at once: it was
-// blocked, and nobody had begun it.
+// stepPass checks PassStep, which moves a blocked step through ready and running to succeeded in one write, and stores
+// its attempt.
 func (s *suite) stepPass() {
 	w := s.workflow(tenant, "triage", 1)
 	r := s.newRun(w, "a", "b", "c")
@@ -205,7 +205,7 @@ func (s *suite) stepPass() {
 	attempts(first, &second)
 }
 
-// stepOfAction: FindStepByAction finds the step that took up the action last, whichever step began first.
+// stepOfAction: FindStepByAction finds the step that stored the action's id last, even if that step was made first.
 func (s *suite) stepOfAction() {
 	w := s.workflow(tenant, "triage", 1)
 	_, first := s.one(w)
@@ -221,7 +221,7 @@ func (s *suite) stepOfAction() {
 		s.moveStep(st, gatehouse.StepWaitingApproval, take)
 		s.same("the step that took it up", find(), st)
 	}
-	s.moveStep(second, gatehouse.StepSucceeded) // written again, but takes up nothing
+	s.moveStep(second, gatehouse.StepSucceeded) // a write that does not change the step's action
 	s.same("the step that took it up last", find(), first)
 }
 

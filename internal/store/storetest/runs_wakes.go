@@ -192,8 +192,8 @@ func (s *suite) wakeRace() {
 	}
 }
 
-// wakeOrders ends an action in one transaction and parks its step in another. The first of the two, each in turn, stays
-// open after its writes, so that on some engines the second runs meanwhile.
+// wakeOrders ends an action in one transaction and parks its step in another, in both orders. The transaction that
+// begins first stays open after its writes, so that the other one runs at the same time if the engine allows that.
 func (s *suite) wakeOrders() {
 	w := s.workflow(tenant, "triage", 1)
 	for _, parkFirst := range []bool{true, false} {

@@ -129,7 +129,7 @@ func (s *suite) search() {
 			s.list(gatehouse.ActionFilter{Query: "lamp", Status: gatehouse.StatusApplied}), []string(nil))
 		s.same(when+": pending", s.list(gatehouse.ActionFilter{Query: "lamp-00", Status: gatehouse.StatusPending}),
 			[]string{list.ID, lamp.ID})
-		// Each action begins with a letter: many pages, and each action once.
+		// Every id begins with the letter a, so the search finds all actions: many pages, and each action once.
 		all := s.list(gatehouse.ActionFilter{Limit: 200})
 		s.same(when+": a common letter", s.list(gatehouse.ActionFilter{Query: "a", Limit: 200}), all)
 		s.same(when+": two common letters", s.list(gatehouse.ActionFilter{Query: "a i p", Limit: 190}),

@@ -7,7 +7,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// secrets have one value at a time. Each value has a new version, under a key of the ring.
+// secrets: a secret has one value at a time. Each new value gets the next version number, and is sealed under a key of
+// the ring.
 func (s *suite) secrets() {
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: "acme", CreatedAt: tx.Now()})

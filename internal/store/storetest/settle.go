@@ -22,7 +22,7 @@ func settlement(tx gatehouse.Tx, a *gatehouse.Action, to gatehouse.Status) *gate
 	return d
 }
 
-// settles checks what a decision stores, and that a settlement with a part that does not fit it stores nothing.
+// settles checks what SettleDecision stores, and that a settlement whose parts contradict each other stores nothing.
 func (s *suite) settles() {
 	for to, want := range map[gatehouse.Status]gatehouse.ApprovalStatus{
 		gatehouse.StatusApproved: gatehouse.ApprovalApproved, gatehouse.StatusRejected: gatehouse.ApprovalRejected,

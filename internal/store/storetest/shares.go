@@ -9,8 +9,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// queuedOf puts n pushes of a tenant into the outbox, one second apart. The
-// last one became due age ago.
+// queuedOf stores n queued pushes of a tenant, due one second apart. The last push was due one second plus age before
+// it was made.
 func (s *suite) queuedOf(name string, n int, age time.Duration) (pushes []*gatehouse.Push) {
 	s.Helper()
 	for i := range n {
@@ -109,7 +109,7 @@ func (s *suite) claimShares() {
 	s.same("up to three in flight", ids(got), ids(acme[2:3]))
 	got = s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 4, Most: 1}, gatehouse.PushShare{Tenant: "beta", Limit: 0})
 	s.same("more in flight than now allowed", ids(got), []string(nil))
-	// A settled push makes room, a sent one does not.
+	// A settled push is no longer in flight; a sent push still is.
 	s.as("acme").update(func(tx gatehouse.Tx) error {
 		for i, to := range []gatehouse.PushStatus{gatehouse.PushFailed, gatehouse.PushSent} {
 			p, err := tx.LockPush(acme[i].ID)

@@ -92,7 +92,8 @@ func (s *suite) stages() {
 	)
 }
 
-// moments checks which approvals have a moment that the sweeper has to record.
+// moments checks which approvals TimelyActions lists: those with a due Moment, such as a reminder or the next stage,
+// that the log does not have yet.
 func (s *suite) moments() {
 	fresh := s.pending(timing)
 	half := s.pending(timing, born(40*time.Minute))
