@@ -113,17 +113,17 @@ func TestSyntaxErrorPlace(t *testing.T) {
 		offset int64
 		want   string
 	}{
-		{"", 0, "JSON at byte 0: wants a value but has the end of the text"},
+		{"", 0, "JSON at byte 0: expected a value, found the end of the text"},
 		{"\xEF\xBB\xBF{}", 0, "JSON at byte 0: begins with a byte order mark"},
-		{`{"a":[1,x]}`, 8, `JSON at byte 8, in "/a/1": wants a value but has 'x'`},
+		{`{"a":[1,x]}`, 8, `JSON at byte 8, in "/a/1": expected a value, found 'x'`},
 		{`{"a":1, "b":2, "a":3}`, 15, `JSON at byte 15, in "/a": two members have the same name`},
 		{`{"b":1,"b":2,"a":3,"a":4}`, 7, `JSON at byte 7, in "/b": two members have the same name`},
 		{`{"c":1,"b":2,"a":3,"b":4,"a":5}`, 19, `JSON at byte 19, in "/b": two members have the same name`},
 		{`"\ud800"`, 1, "JSON at byte 1: an escape sequence is half of a surrogate pair"},
 		{"[\"\xff\"]", 2, `JSON at byte 2, in "/0": is not UTF-8`},
-		{"[1,\xff]", 3, `JSON at byte 3, in "/1": wants a value but has byte 0xff`},
+		{"[1,\xff]", 3, `JSON at byte 3, in "/1": expected a value, found byte 0xff`},
 		{"{\"\u202e\n\":1}", 5, "JSON at byte 5: a string has the control character 0x0a unescaped"},
-		{`{"` + "\u202e" + `":?}`, 7, `JSON at byte 7, in "/\u202e": wants a value but has '?'`},
+		{`{"` + "\u202e" + `":?}`, 7, `JSON at byte 7, in "/\u202e": expected a value, found '?'`},
 	} {
 		_, err := gatehouse.Canonicalize([]byte(c.text))
 		var se *gatehouse.SyntaxError

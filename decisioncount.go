@@ -51,6 +51,17 @@ func FailedResult(err error) DecisionResult {
 	return RefusedResult(CodeOf(err))
 }
 
+// EditResult classifies an edit with approve: the approval is only a vote while the revision is pending.
+func EditResult(revision *Action, err error) DecisionResult {
+	switch {
+	case err != nil:
+		return FailedResult(err)
+	case revision.Status == StatusPending:
+		return ResultVoted
+	}
+	return ResultWon
+}
+
 // Outcome classifies one item of a bulk decision.
 func (r *BulkResult) Outcome() DecisionResult {
 	if r.Skipped != "" {

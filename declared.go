@@ -69,7 +69,7 @@ func CheckAmountFields(list []AmountField) error {
 		case strings.Count(f.Currency, "*") > strings.Count(f.Field, "*"):
 			return errors.New(Quote(f.Currency) + " names a currency in more lists than the amount is in")
 		case f.Minor && f.Currency == "":
-			return errors.New(Quote(f.Field) + " counts a minor unit, so it needs currency")
+			return errors.New(Quote(f.Field) + " is in a minor unit, so currency is required")
 		case slices.ContainsFunc(list[:i], func(x AmountField) bool { return x.Field == f.Field }):
 			return errors.New(Quote(f.Field) + " is declared twice")
 		}
@@ -79,27 +79,33 @@ func CheckAmountFields(list []AmountField) error {
 
 func isPointer(s string) bool { return len(s) > 1 && s[0] == '/' && !strings.HasSuffix(s, "/") }
 
-// The currencies whose minor unit is not a hundredth, by ISO 4217.
+// The currencies by the minor unit that ISO 4217 gives them.
 var (
 	noMinorUnit = []string{
 		"BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "PYG", "RWF", "UYI", "VND", "VUV", "XAF", "XOF", "XPF",
 	}
 	thousandths = []string{"BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"}
-	// disputed are the currencies for which systems use different minor units.
-	disputed = []string{"CLF", "ISK", "MGA", "MRU", "UGX", "UYW"}
+	// hundredths are the other currencies in use, without CLF, ISK, MGA, MRU, UGX and UYW, for which
+	// systems use different minor units.
+	hundredths = strings.Fields(`
+AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BMD BND BOB BOV BRL BSD BTN BWP BYN BZD CAD CDF CHE
+CHF CHW CNY COP COU CRC CUC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD
+HNL HRK HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MKD MMK MNT MOP MUR
+MVR MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD RUB SAR SBD SCR SDG SEK
+SGD SHP SLE SLL SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST
+XCD XCG YER ZAR ZMW ZWG ZWL`)
 )
 
-// MinorDigits returns the number of decimal places of a currency's minor unit, 2 for every code that
-// is in none of the lists above. It returns false where systems differ, and for a text that is not
-// three capital letters.
+// MinorDigits returns the number of decimal places of a currency's minor unit. It returns false where
+// systems differ, and for an unknown code.
 func MinorDigits(currency string) (int, bool) {
 	switch {
-	case !ValidCurrency(currency) || slices.Contains(disputed, currency):
-		return 0, false
 	case slices.Contains(noMinorUnit, currency):
 		return 0, true
+	case slices.Contains(hundredths, currency):
+		return 2, true
 	case slices.Contains(thousandths, currency):
 		return 3, true
 	}
-	return 2, true
+	return 0, false
 }

@@ -59,7 +59,7 @@ func (s *Subscription) Validate() error {
 	case err != nil || u.Scheme != "https" || u.Hostname() == "" || u.User != nil:
 		v.Add("/endpoint", "must be an https URL")
 	case len(s.Endpoint) > MaxEndpoint:
-		v.Add("/endpoint", "must have at most %d characters", MaxEndpoint)
+		v.Add("/endpoint", "must have at most %d bytes", MaxEndpoint)
 	}
 	if _, err := ecdh.P256().NewPublicKey(s.P256DH); err != nil || len(s.P256DH) != P256DHSize {
 		v.Add("/keys/p256dh", "must be an uncompressed point on P-256")

@@ -26,3 +26,13 @@ func TestWorstCaseOfOne(t *testing.T) {
 		}
 	}
 }
+
+// TestPlanValidateRefusesAmounts: a plan with amounts that are no numbers is refused.
+func TestPlanValidateRefusesAmounts(t *testing.T) {
+	t.Parallel()
+	limit := gatehouse.Limit{Count: 1, Amounts: []gatehouse.Magnitude{{Amount: "abc", Currency: "EUR"}}}
+	p := gatehouse.Plan{Goal: "g", Steps: []gatehouse.PlanStep{{Limit: limit}, {Limit: limit}}}
+	if err := p.Validate(); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+		t.Errorf("Validate: %v", err)
+	}
+}

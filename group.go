@@ -1,8 +1,10 @@
 package gatehouse
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,7 +15,7 @@ const ByHand = "hand"
 // The bounds of groups.
 const (
 	MaxGroupMembers     = 1000 // people in one group; only sign-ins can exceed it
-	MaxGroupMemberships = 100  // memberships of one person; each source of a group counts
+	MaxGroupMemberships = 100  // groups of one person, from any source
 )
 
 // Group is a named set of people of one tenant. A policy can ask groups, people or
@@ -43,6 +45,8 @@ type GroupMember struct {
 type GroupMembers struct {
 	// Members replaces the list, at most [MaxGroupMembers].
 	Members []string `json:"members"`
+	// New refuses a group that exists. Requests over the API cannot set it.
+	New bool `json:"-"`
 }
 
 // GroupChange names people, by id or name, to add by hand and to remove from every
@@ -109,16 +113,5 @@ func (p *Principal) LeaveGroup(group string) bool {
 }
 
 func compareMemberships(a, b Membership) int {
-	if a.Group != b.Group {
-		if a.Group < b.Group {
-			return -1
-		}
-		return 1
-	}
-	if a.From < b.From {
-		return -1
-	} else if a.From > b.From {
-		return 1
-	}
-	return 0
+	return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.From, b.From))
 }

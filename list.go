@@ -28,8 +28,9 @@ const (
 	SortUrgency Sort = "urgency"
 )
 
-// DecidedHow selects actions by who decided them, and how. Actions that are pending, denied,
-// expired, canceled or superseded match none of the values, even if they were approved before.
+// DecidedHow selects actions by their decision: by people, or by the policy alone. Actions
+// that are pending, denied, expired, canceled or superseded match none of the values, even if
+// they were approved before.
 type DecidedHow string
 
 // The ways in which an action is decided.
@@ -62,7 +63,7 @@ type ActionFilter struct {
 	// Archived lists the archive instead of the live actions, newest first. There
 	// Query can only be an id.
 	Archived bool
-	// Decided selects by who answered, and how; not available in the archive.
+	// Decided selects by the decision; not available in the archive.
 	Decided DecidedHow
 	// AskedGroup selects the actions whose approval asks the group with this name; not
 	// available in the archive.
@@ -70,8 +71,8 @@ type ActionFilter struct {
 	// Assignee selects the actions that are assigned to this person, by id or name; not
 	// available in the archive.
 	Assignee string
-	// ReadBy selects what the principal with this id proposed, and what Inherit
-	// lets that principal read in addition.
+	// ReadBy selects the actions that the principal with this id proposed, and
+	// those that the principal may read because of Inherit.
 	ReadBy string
 	// Sort is the order; "" is [SortNewest].
 	Sort Sort

@@ -53,7 +53,7 @@ func (c *Cover) Covers(a *Action) bool {
 		(len(c.Keys) == 0 || slices.Contains(c.Keys, a.Target.EntityRef))
 }
 
-// PlanStep is one step of a plan: what it covers, and how much.
+// PlanStep is one step of a plan: the actions that it covers, and their limit.
 type PlanStep struct {
 	Cover
 	Limit
@@ -71,7 +71,7 @@ type Plan struct {
 	PerDay *Limit `json:"per_day,omitempty"`
 	// MaxLevel is the highest level that the plan covers; 0 for the policy's, at most L3.
 	MaxLevel RiskLevel `json:"max_level,omitempty"`
-	// For is the duration of the mandate from now.
+	// For is the duration of the mandate from the proposal of the plan.
 	For Duration `json:"for"`
 }
 
@@ -85,9 +85,10 @@ func (p *Plan) Validate() error {
 	if len(p.Steps) == 0 || len(p.Steps) > MaxMandateSteps {
 		v.Add("/steps", "must have 1 to %d steps", MaxMandateSteps)
 	}
-	keys := 0
+	keys, actions := 0, 0
 	for i := range p.Steps {
 		keys += len(p.Steps[i].Keys)
+		actions += p.Steps[i].Count
 		p.Steps[i].check(&v, fmt.Sprintf("/steps/%d", i), p.MaxLevel)
 	}
 	if keys > MaxMandateKeys {
@@ -95,7 +96,7 @@ func (p *Plan) Validate() error {
 	}
 	if p.InAll != nil {
 		p.InAll.check(&v, "/in_all")
-	} else if p.sum().Count > MaxGrantCount {
+	} else if actions > MaxGrantCount {
 		v.Add("/in_all", "is required: the steps have more than %d actions together", MaxGrantCount)
 	}
 	if p.PerDay != nil {
@@ -167,7 +168,8 @@ type Terms struct {
 	Until time.Time `json:"until"`
 }
 
-// Terms fills in what an agent's valid plan leaves out. The mandate lasts from now.
+// Terms completes an agent's valid plan. upTo is the highest level that the policy lets a
+// mandate cover, and now the time of the proposal.
 func (p *Plan) Terms(agent *Principal, upTo RiskLevel, now time.Time) *Terms {
 	t := &Terms{
 		Agent: agent.ID, AgentName: agent.Name, Steps: slices.Clone(p.Steps), InAll: p.sum(),
@@ -222,7 +224,7 @@ func (t *Terms) WorstCase() string {
 		strings.Join(steps, "; ")
 }
 
-// MandateStep is a step of a mandate, with what has been used of it.
+// MandateStep is a step of a mandate, with the used part of its limit.
 type MandateStep struct {
 	Cover
 	Budget
@@ -251,7 +253,7 @@ type Mandate struct {
 	AgentName string `json:"agent_name"`
 	// Goal is the agent's text. It authorises nothing.
 	Goal string `json:"goal"`
-	// Steps have their own limits, each with what is used of it.
+	// Steps have their own limits, each with its used part.
 	Steps []MandateStep `json:"steps"`
 	// InAll limits all steps together.
 	InAll Budget `json:"in_all"`
@@ -390,7 +392,8 @@ func (m *Mandate) State(at time.Time) string {
 	return "active"
 }
 
-// WorstCase describes the most that could happen by the mandate, used or not.
+// WorstCase describes the most that the mandate permits, including the part that is used
+// already.
 func (m *Mandate) WorstCase() string {
 	t := Terms{AgentName: m.AgentName, InAll: m.InAll.Limit, MaxLevel: m.Level, Until: m.ExpiresAt}
 	for _, s := range m.Steps {
@@ -427,7 +430,8 @@ type MandateService interface {
 	// makes the mandate. The error has code [CodeInvalid] where the active policy
 	// allows no such mandate.
 	ProposeMandate(ctx context.Context, p Plan) (*Action, error)
-	// ListMandates returns the tenant's mandates, newest first; an agent gets its own.
+	// ListMandates returns at most 500 of the tenant's mandates, newest first; an agent
+	// gets its own.
 	ListMandates(ctx context.Context) ([]*Mandate, error)
 	FindMandate(ctx context.Context, id string) (*Mandate, error)
 	// NarrowMandate lowers limits at once, for any approver or administrator. A mandate whose

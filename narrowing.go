@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Narrowing lowers limits of a mandate. What it leaves out stays.
+// Narrowing lowers limits of a mandate. Limits that it does not name stay the same.
 type Narrowing struct {
 	// InAll lowers the limit of all steps together, nil for no change.
 	InAll *LowerLimit `json:"in_all,omitempty"`
-	// PerDay lowers the limit of each day, or gives one where there was none; a new one counts from then on.
+	// PerDay lowers the limit of each day, or adds one where there was none; a new limit
+	// counts only later actions.
 	PerDay *LowerLimit `json:"per_day,omitempty"`
 	// Steps lowers the limits of single steps.
 	Steps []StepNarrowing `json:"steps,omitempty"`
@@ -18,8 +19,7 @@ type Narrowing struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// LowerLimit has the new number, nil for the same one, and the new amounts of the
-// currencies that it names.
+// LowerLimit is a lower number of actions, lower amounts of some currencies, or both.
 type LowerLimit struct {
 	// Count is nil to keep the number.
 	Count *int `json:"count,omitempty"`
@@ -40,7 +40,7 @@ type StepNarrowing struct {
 func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 	var v Violations
 	if n.InAll == nil && n.PerDay == nil && len(n.Steps) == 0 && n.Until == nil {
-		v.Add("", "names no limit")
+		v.Add("", "must lower at least one limit")
 	}
 	n.InAll.lower(&v, "/in_all", &m.InAll)
 	// A count below the used one would violate the row's constraints.
@@ -94,7 +94,7 @@ func (l *LowerLimit) lower(v *Violations, at string, b *Budget) {
 		_, err := a.Amount.Micros()
 		switch {
 		case k < 0:
-			v.Add(at+"/currency", "is not a currency of the mandate")
+			v.Add(at+"/currency", "is not a currency of this limit")
 		case bad != nil || err != nil || a.Amount.Sign() < 0 || a.Amount.Cmp(amounts[k].Amount) > 0:
 			v.Add(at+"/amount", "must be 0 to %s: widening needs a new plan", amounts[k].Amount)
 		default:

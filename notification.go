@@ -64,7 +64,7 @@ const (
 	// What happens after that is unknown.
 	NotificationAccepted NotificationStatus = "accepted"
 	// NotificationDelivered: the channel confirms that the message reached its
-	// place.
+	// destination.
 	NotificationDelivered NotificationStatus = "delivered"
 	// NotificationFailed: the channel refused it permanently, or the retries are used
 	// up.
@@ -153,12 +153,12 @@ type ChannelState struct {
 	Channel string `json:"channel"`
 	// Failures counts consecutive failures; 0 after a success.
 	Failures int `json:"failures"`
-	// FailingSince is the time of the third consecutive failure, or when more than a
-	// tenth of the messages of 15 minutes, of at least 20, had failed; nil while the channel
-	// works.
+	// FailingSince is the time of the third consecutive failure, or the time at which
+	// more than a tenth of the messages of the last 15 minutes (at least 20 messages) had
+	// failed; nil while the channel works.
 	FailingSince *time.Time `json:"failing_since"`
-	// Flaky is true when the cause of FailingSince is the failed tenth: a single
-	// success does not end the state.
+	// Flaky is true when the cause of FailingSince is the share of failed messages: a
+	// single success does not end the state.
 	Flaky bool `json:"flaky,omitempty"`
 	// Minutes counts the messages of the last 15 minutes, oldest first.
 	Minutes []ChannelMinute `json:"-"`

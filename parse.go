@@ -40,7 +40,7 @@ func (p *parser) document() error {
 	}
 	p.space()
 	if p.pos < len(p.src) {
-		return p.fail(p.pos, "has something after its end: "+p.seen())
+		return p.fail(p.pos, "has text after the end of the value: "+p.seen())
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (p *parser) fail(offset int, detail string) *SyntaxError {
 
 // unexpected reports that another byte than want is at pos.
 func (p *parser) unexpected(want string) *SyntaxError {
-	return p.fail(p.pos, "wants "+want+" but has "+p.seen())
+	return p.fail(p.pos, "expected "+want+", found "+p.seen())
 }
 
 // seen describes the character at pos.
@@ -122,7 +122,7 @@ func (p *parser) value(depth int) *SyntaxError {
 
 func (p *parser) literal(word string) *SyntaxError {
 	if !bytes.HasPrefix(p.src[p.pos:], []byte(word)) {
-		return p.fail(p.pos, "wants "+word)
+		return p.fail(p.pos, "expected "+word)
 	}
 	p.pos += len(word)
 	p.out = append(p.out, word...)
@@ -244,7 +244,7 @@ func (p *parser) number() *SyntaxError {
 	if p.peek() == '0' {
 		p.pos++
 		if c := p.peek(); '0' <= c && c <= '9' {
-			return p.fail(p.pos, "a number begins with 0")
+			return p.fail(p.pos, "a number has a leading zero")
 		}
 	} else if p.digits() == 0 {
 		return p.unexpected("a digit")
@@ -287,7 +287,7 @@ func (p *parser) string() *SyntaxError {
 		}
 		p.out = append(p.out, p.src[start:p.pos]...)
 		if p.pos >= len(p.src) {
-			return p.fail(open, "a string has no end")
+			return p.fail(open, "a string is not closed")
 		}
 		switch c := p.src[p.pos]; {
 		case c == '"':
@@ -315,7 +315,7 @@ func (p *parser) string() *SyntaxError {
 func (p *parser) escape() *SyntaxError {
 	start := p.pos
 	if start+1 >= len(p.src) {
-		return p.fail(start, "a string has no end")
+		return p.fail(start, "a string is not closed")
 	}
 	c := p.src[start+1]
 	if c != 'u' {
@@ -329,7 +329,7 @@ func (p *parser) escape() *SyntaxError {
 	}
 	r, ok := hex4(p.src, start)
 	if !ok {
-		return p.fail(start, `\u wants four hexadecimal digits`)
+		return p.fail(start, `\u needs four hexadecimal digits`)
 	}
 	p.pos += 6
 	if utf16.IsSurrogate(r) {

@@ -13,8 +13,8 @@ const (
 	OutcomeNeedsApproval Outcome = "needs_approval"
 )
 
-// Verdict is a policy's judgement of one action. It has all data that the gate needs: the gate
-// asks the policy again only for a veto.
+// Verdict is a policy's judgement of one action. It has all data that the gate needs. The gate
+// asks the policy again only whether a later version denies the action.
 type Verdict struct {
 	// Outcome is allow, deny or needs_approval.
 	Outcome Outcome

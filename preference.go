@@ -123,7 +123,8 @@ type PreferenceService interface {
 // UnsubscribePath is the page of the links in digests.
 const UnsubscribePath = "/unsubscribe"
 
-// Unsubscription is what a link in a digest switches off.
+// Unsubscription is the subject of a link in a digest: the digests that a person gets on
+// a channel.
 type Unsubscription struct {
 	Person, Channel string
 	// Off says that the person gets no digests on the channel.

@@ -2,11 +2,11 @@ package gatehouse
 
 import "time"
 
-// Preview is the target's statement of what a pending action would do now. It
-// changes nothing, and decides nothing.
+// Preview is the effect that a pending action would have now, as its target reports it. A
+// preview changes nothing, and decides nothing.
 type Preview struct {
-	// None says why there is no preview, and no other field is set; "" when there is a
-	// preview.
+	// None is the reason why there is no preview; no other field is set then. It is ""
+	// when there is a preview.
 	None string `json:"none,omitempty"`
 	// Rows is how many rows or objects would change; 0 when the target does not say.
 	Rows int `json:"rows,omitempty"`

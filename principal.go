@@ -111,10 +111,10 @@ func (p *Principal) Validate() error {
 	}
 
 	if len(p.Groups) > 0 && p.Kind != KindPerson {
-		v.Add("/groups", "only a person is in a group")
+		v.Add("/groups", "only a person can be in a group")
 	}
-	if len(p.Groups) > MaxGroupMemberships {
-		v.Add("/groups", "a person is in at most %d groups", MaxGroupMemberships)
+	if len(p.GroupNames()) > MaxGroupMemberships {
+		v.Add("/groups", "a person can be in at most %d groups", MaxGroupMemberships)
 	}
 	if p.Sponsor != "" && p.Kind != KindAgent {
 		v.Add("/sponsor", "only an agent has a sponsor")
@@ -236,4 +236,4 @@ func CachedCallerFrom(ctx context.Context) (*Caller, error) {
 	return c, nil
 }
 
-func unknownCaller() error { return E(CodeUnauthenticated, "a valid API key is needed") }
+func unknownCaller() error { return E(CodeUnauthenticated, "a valid API key or session is needed") }

@@ -23,7 +23,8 @@ type Push struct {
 	ActionID string `json:"action_id"`
 	// Connector is the connector that carries the change out.
 	Connector string `json:"connector"`
-	// IdempotencyKey makes two calls the same effect at the target.
+	// IdempotencyKey goes to the connector with each call, so that the target can give
+	// several calls of the push a single effect.
 	IdempotencyKey string `json:"idempotency_key"`
 	// Digest is the approved digest, which is checked again before each call.
 	Digest Digest     `json:"digest"`
@@ -193,10 +194,10 @@ func (p *Push) FirstDue() time.Time {
 	return p.CreatedAt
 }
 
-// WithoutEffect reports whether the receipts prove that none of the first n
-// attempts had an effect. A receipt of a call or check, even a late one, proves its
-// own attempt; a receipt of a read-back or an operator proves all attempts up to
-// its own. An attempt without a receipt may have had its effect.
+// WithoutEffect reports whether the receipts prove that none of the first n attempts had
+// an effect. Only receipts with the outcome not_sent, transient or terminal are proof. One
+// of a call or check, even a late one, proves its own attempt; one of a read-back or an
+// operator proves all attempts up to its own. Any other attempt may have had its effect.
 func WithoutEffect(receipts []*Receipt, n int) bool {
 	proven := make(map[int]bool, n)
 	upTo := 0

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Question returns the digest of what an approval freezes at its creation: the number of
-// approvers, who may and may not decide, creation and expiry, the schedule, the value to retype,
-// and the subject. The log entry of the proposal holds the digest, so that a change of the row
-// outside the server is detected.
+// Question returns the digest of the data that an approval freezes at its creation: the number
+// of approvers, the people who may and may not decide, creation and expiry, the schedule, the
+// value to retype, and the subject. The log entry of the proposal holds the digest, so that a
+// change of the row outside the server is detected.
 func (a *Approval) Question() Digest {
 	confirm := JSON("null")
 	if a.Confirm != nil {

@@ -62,9 +62,9 @@ type ActionQueueReader interface {
 	// ExpiredActions returns up to limit pending actions whose approval's expiry
 	// is at or before Now, the earliest first.
 	ExpiredActions(limit int) ([]ActionRef, error)
-	// TimelyActions returns up to limit pending actions whose question has a due
+	// ActionsWithDueMoments returns up to limit pending actions whose question has a due
 	// [Moment] that is not in the log yet, the earliest first.
-	TimelyActions(limit int) ([]ActionRef, error)
+	ActionsWithDueMoments(limit int) ([]ActionRef, error)
 	// HeldRejections returns up to limit pending actions whose held rejection takes
 	// effect at or before Now, the earliest first.
 	HeldRejections(limit int) ([]ActionRef, error)

@@ -1,6 +1,7 @@
 package gatehouse
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -34,7 +35,7 @@ func (h QuietHours) Read() (*Quiet, error) {
 		*minutes = at.Hour()*60 + at.Minute()
 	}
 	if q.from == q.to {
-		return nil, fmt.Errorf("from and to must differ")
+		return nil, errors.New("from and to must differ")
 	}
 	var err error
 	if q.zone, err = time.LoadLocation(h.Zone); err != nil || h.Zone == "Local" {
@@ -61,5 +62,10 @@ func (q *Quiet) After(at time.Time) time.Time {
 	if minute >= q.to {
 		day++
 	}
-	return time.Date(there.Year(), there.Month(), day, q.to/60, q.to%60, 0, 0, q.zone).UTC()
+	end := time.Date(there.Year(), there.Month(), day, q.to/60, q.to%60, 0, 0, q.zone)
+	// For a time of day that summer time skips, Date may return an earlier one.
+	_, offset := end.Zone()
+	shown := end.UTC().Add(time.Duration(offset) * time.Second)
+	early := time.Date(there.Year(), there.Month(), day, q.to/60, q.to%60, 0, 0, time.UTC).Sub(shown)
+	return end.Add(max(early, 0)).UTC()
 }

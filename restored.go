@@ -105,7 +105,7 @@ func (r *MarkUnknownRequest) Validate() error {
 	return v.Err()
 }
 
-// MarkUnknownAnswer lists what would be, or was, marked.
+// MarkUnknownAnswer lists the pushes that were marked or, in a dry run, would be.
 type MarkUnknownAnswer struct {
 	// DryRun is true when nothing was marked.
 	DryRun bool `json:"dry_run"`
@@ -113,7 +113,7 @@ type MarkUnknownAnswer struct {
 	Items []MarkedPush `json:"items"`
 	// Marked counts the pushes whose outcome is now unknown.
 	Marked int `json:"marked"`
-	// More is true when the limit was reached: call again.
+	// More is true when pushes to mark are left: call again.
 	More bool `json:"more"`
 }
 
@@ -172,8 +172,9 @@ type AskAnswer struct {
 	NextCursor string `json:"next_cursor,omitempty"`
 }
 
-// AskResult is what the target answered. Outcome is applied; failed, which proves
-// that there was no effect and can be none; or unknown, with the reason in Detail.
+// AskResult is the target's answer about one push. Outcome is applied; failed, if it is
+// proven that there was no effect and that there will be none; or unknown, with the reason
+// in Detail.
 type AskResult struct {
 	// PushID is the push that was asked about.
 	PushID string `json:"push_id"`

@@ -20,8 +20,8 @@ const (
 )
 
 // RingKey is a key of a tenant, sealed under the master key, which is not in the
-// store. Each purpose has one active key; its predecessors still verify for a
-// while.
+// store. Each purpose has at most one active key. A retired key still verifies
+// signatures until EndsAt.
 type RingKey struct {
 	ID string `json:"id"`
 	// Number identifies the key in its signatures; unique over all tenants.

@@ -244,7 +244,7 @@ type Step struct {
 	LeaseOwner string     `json:"lease_owner,omitempty"`
 	LeaseUntil *time.Time `json:"lease_expires_at"`
 	CreatedAt  time.Time  `json:"created_at"`
-	// ReadyAt is when the step last became ready, StartedAt its first lease.
+	// ReadyAt is when the step last became ready, StartedAt when it was last leased.
 	ReadyAt   *time.Time `json:"ready_at"`
 	StartedAt *time.Time `json:"started_at"`
 	// FinishedAt is nil until the step is in a final state.
@@ -317,7 +317,7 @@ type BudgetClaim struct {
 	// Tenant, Workflow and StepID name the step, Generation its lease.
 	Tenant, Workflow, StepID string
 	Generation               int
-	// Most is in units of Currency.
+	// Most is the reserved amount, in units of Currency.
 	Most Decimal
 	// Currency is an ISO 4217 code.
 	Currency string

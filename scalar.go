@@ -154,8 +154,9 @@ func (h *Hash) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Digest names what is shown, voted on, queued and sent: "sha256:" and 64
-// lower-case hexadecimal digits.
+// Digest is the SHA-256 of a canonical form: "sha256:" and 64 lower-case hexadecimal
+// digits. An action's digest identifies the content that is shown, voted on, queued and
+// sent.
 type Digest string
 
 // NewDigest hashes the bytes of a canonical form.

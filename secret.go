@@ -78,7 +78,7 @@ func (n *NewSecret) Validate() error {
 	}
 	switch {
 	case len(n.Value) < MinSecret || len(n.Value) > MaxSecret:
-		v.Add("/value", "must have 4 bytes to 32 KiB")
+		v.Add("/value", "must be 4 bytes to 32 KiB long")
 	case !utf8.ValidString(n.Value):
 		v.Add("/value", "must be UTF-8")
 	}

@@ -285,7 +285,7 @@ type DispatchService interface {
 	DispatchHealth(ctx context.Context) (*DispatchHealth, error)
 }
 
-// DrainRequest asks what would be sent, or sends it.
+// DrainRequest lists the due pushes, or sends them.
 type DrainRequest struct {
 	// DryRun nil means true.
 	DryRun *bool `json:"dry_run,omitempty"`
@@ -305,7 +305,7 @@ func (r *DrainRequest) Validate() error {
 	return v.Err()
 }
 
-// DrainAnswer lists what would be, or was, sent.
+// DrainAnswer lists the pushes that were sent or, in a dry run, would be.
 type DrainAnswer struct {
 	// DryRun is true when nothing was sent.
 	DryRun bool `json:"dry_run"`

@@ -26,8 +26,8 @@ var idTypes = map[string][]string{
 func HasShortIDs(kind string) bool { return len(idTypes[kind]) > 0 }
 
 // ShortID reads a short id of an object of a kind: the first digits of an id, at least
-// MinIDDigits and not all, with or without the type prefix. It returns them with the prefix. ok
-// is false for anything else, such as a full id or a name. Principals have names, so their short
+// MinIDDigits and not all, with or without the type prefix. It returns the digits with the prefix.
+// ok is false for anything else, such as a full id or a name. Principals have names, so their short
 // ids need the prefix. Kinds are action, push, run, step, key, session, principal, grant and
 // mandate.
 func ShortID(kind, id string) (prefix string, ok bool) {

@@ -104,8 +104,8 @@ func (s Timing) Within(lasts, total time.Duration) Timing {
 	return out
 }
 
-// End returns when answering ends: ExpiresAt, including an extension that has not
-// begun yet.
+// End returns when answering ends, including an extension, whether or not the extension
+// has begun.
 func (a *Approval) End() time.Time {
 	if a.Extended {
 		return a.ExpiresAt
@@ -113,7 +113,7 @@ func (a *Approval) End() time.Time {
 	return a.ExpiresAt.Add(a.ExtendBy.D())
 }
 
-// FirstEnd returns the end of the last stage, without an extension.
+// FirstEnd returns when answering ends without an extension.
 func (a *Approval) FirstEnd() time.Time { return a.End().Add(-a.ExtendBy.D()) }
 
 // StageAt returns the number of the stage at a time, from 1; 0 for an approval
@@ -250,8 +250,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the first moment that is not dealt with, nil for none. told
-// counts the moments before it.
+// NextMoment returns the time of the moment after the first told ones, nil for none. told is
+// as in [Approval.Told].
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {

@@ -38,8 +38,8 @@ type Store interface {
 }
 
 // Remote marks a store that needs a round trip per query and that other processes
-// also write. A caller's key is cached outside of it, and the transaction verifies the
-// caller: see [CachedCredential].
+// also write. The process caches the callers of such a store by their keys, and the
+// transaction of a use case verifies the caller: see [CachedCredential].
 type Remote interface {
 	Store
 	Remote()
@@ -185,10 +185,10 @@ type ActionWriter interface {
 	// SetEvaluated stores the evaluations of a waiting question; ErrConflict when it does
 	// not wait.
 	SetEvaluated(approvalID string, list []Evaluated) error
-	// TellApproval stores the number of moments that are dealt with, and the time of
-	// the next one, nil for none. It is guarded by the number from, and by the status
-	// requested.
-	TellApproval(approvalID string, from, told int, next *time.Time) error
+	// SetMomentsDone stores done as [Approval.Told], and the time of the next moment, nil
+	// for none. It fails with ErrConflict unless the stored number is from and the
+	// approval is requested.
+	SetMomentsDone(approvalID string, from, done int, next *time.Time) error
 	// HoldRejection stores when a rejection takes effect, on a requested approval with its
 	// vote. The question has no further moments.
 	HoldRejection(approvalID string, at time.Time) error

@@ -67,8 +67,8 @@ type TargetService interface {
 	// ReadTarget reads the target of a pending action, or what the reversal of an
 	// applied action would change. It changes nothing.
 	ReadTarget(ctx context.Context, actionID string) (*TargetState, error)
-	// Preview asks the target of a pending action what carrying it out would do. It
-	// changes nothing. The caller must be a person with the role approver, operator, admin or
+	// Preview asks the target of a pending action for the effect that the action would
+	// have. It changes nothing. The caller must be a person with the role approver, operator, admin or
 	// auditor. When the target does not answer, the error has code busy.
 	Preview(ctx context.Context, actionID string) (*Preview, error)
 	// TargetChanged marks the pending actions on a target that were proposed on another version, at

@@ -151,11 +151,11 @@ func (p *Proposal) validateEvidence(v *Violations) {
 		checkText(v, "/artifact_diff/type", d.Type, 64)
 		checkText(v, "/artifact_diff/text", d.Text, 1<<20)
 		checkText(v, "/artifact_diff/summary", d.Summary, MaxTextBytes)
-		for pointer, n := range map[string]*int{"/artifact_diff/lines_added": d.LinesAdded,
-			"/artifact_diff/lines_removed": d.LinesRemoved} {
-			if n != nil && *n < 0 {
-				v.Add(pointer, "is negative")
-			}
+		if n := d.LinesAdded; n != nil && *n < 0 {
+			v.Add("/artifact_diff/lines_added", "is negative")
+		}
+		if n := d.LinesRemoved; n != nil && *n < 0 {
+			v.Add("/artifact_diff/lines_removed", "is negative")
 		}
 	}
 }

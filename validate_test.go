@@ -143,6 +143,9 @@ func TestProposalValidateRefuses(t *testing.T) {
 			"/artifact_diff/text"},
 		{"long summary", func(p *P) { p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", Summary: long(64 << 10)} },
 			"/artifact_diff/summary"},
+		{"negative lines", func(p *P) {
+			p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "t", LinesAdded: new(-1), LinesRemoved: new(-1)}
+		}, "/artifact_diff/lines_added /artifact_diff/lines_removed"},
 		{"callback of no type", func(p *P) { p.Callback = &gatehouse.Callback{} }, "/callback/type"},
 		{"callback without a host", func(p *P) { p.Callback = &gatehouse.Callback{Type: "webhook", URL: "/done"} },
 			"/callback/url"},
@@ -279,6 +282,25 @@ func TestPrincipalValidate(t *testing.T) {
 		if err := p.Validate(); (err == nil) != ok {
 			t.Errorf("name %q: %v", name, err)
 		}
+	}
+}
+
+// TestGroupsOfAPersonAreBounded: a group counts once, from however many sources the person is in it.
+func TestGroupsOfAPersonAreBounded(t *testing.T) {
+	t.Parallel()
+	p := gatehouse.Principal{Name: "ana", Kind: "person", Roles: []gatehouse.Role{"viewer"}}
+	var groups []string
+	for i := range gatehouse.MaxGroupMemberships {
+		groups = append(groups, fmt.Sprintf("group-%d", i))
+	}
+	p.SetGroups(gatehouse.ByHand, groups)
+	p.SetGroups("https://id.test", groups)
+	if err := p.Validate(); err != nil {
+		t.Errorf("all groups from two sources: %v", err)
+	}
+	p.SetGroups("https://id.test", []string{"one-more"})
+	if err := p.Validate(); !slices.Equal(pointers(t, err), []string{"/groups"}) {
+		t.Errorf("one group too many: %v", err)
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// What outside workers ask for and report: steps of runs, and pushes of connectors of type worker.
+// The requests and the reports of outside workers, about steps of runs and about pushes of
+// connectors of type worker.
 
 // The bounds of a lease, and of the model calls that one result reports.
 const (

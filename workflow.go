@@ -62,8 +62,8 @@ func (w *WorkflowSummary) FailureRate() (share float64, ok bool) {
 	return float64(w.Runs[RunFailed]) / float64(ended), true
 }
 
-// WorkflowProblem is one error in a workflow's source, or one doubt of the linter, at a
-// line and column from 1.
+// WorkflowProblem is one error in a workflow's source, or one finding of the linter, at a
+// line and column that count from 1.
 type WorkflowProblem struct {
 	Line   int `json:"line"`
 	Column int `json:"column"`

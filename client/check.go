@@ -10,10 +10,9 @@ var _ gatehouse.CheckService = (*Client)(nil)
 
 // CheckStore makes the server check its whole store, which takes up to 90 s.
 func (c *Client) CheckStore(ctx context.Context, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
-	out, err := post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
+	return post[gatehouse.StoreCheck](ctx, c, false, "/doctor", struct {
 		Held []gatehouse.LogHead `json:"held,omitempty"`
 	}{held})
-	return out, err
 }
 
 // CheckConfiguration makes the server check everything that its configuration names.

@@ -124,6 +124,9 @@ func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func
 		}
 		*last, index, data = index, nil, nil
 	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return &stopped{fmt.Errorf("client: an event is larger than %d MiB", maxEvent>>20)}
+	}
 	return &connectionError{errors.Join(lines.Err(), io.ErrUnexpectedEOF)}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ func event(n int) string {
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	s := &script{answers: []http.HandlerFunc{
-		events(event(3), "id: 5\n: still here\n\n"),
+		events(event(3), "id: 5\n: keep-alive\n\n"),
 		events(event(6), event(7)[:20]), // cut off
 		problem(gatehouse.CodeBusy, ""),
 		events(event(7)),
@@ -77,6 +78,13 @@ func TestFollow(t *testing.T) {
 	if err := c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return mine }); !errors.Is(err,
 		mine) {
 		t.Errorf("the function's error is %v", err)
+	}
+
+	large := "id: 1\ndata: " + strings.Repeat("x", 9<<20) + "\n\n"
+	_, c = start(t, events(large), problem(gatehouse.CodeUnauthenticated, ""))
+	err = c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "8 MiB") {
+		t.Errorf("a large event: %v", err)
 	}
 }
 

@@ -50,7 +50,8 @@ type GuardedFunc[A, R any] struct {
 }
 
 // Guarded wraps a function whose arguments encode as a JSON object. In a guard, each operation of a
-// connector has at most one function; a second one is an error.
+// connector has at most one function; a second one is an error. A panic of the function is not recovered:
+// its lease expires.
 func Guarded[A, R any](
 	g *Guard, tool GuardTool[A], fn func(context.Context, A) (R, error),
 ) (*GuardedFunc[A, R], error) {
@@ -290,15 +291,22 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 // keep extends a lease until ctx ends. When the lease is lost, or the server asks to stop, it cancels the
 // function's context.
 func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gatehouse.LeasedPush) {
+	until := time.Now().Add(g.lease)
 	for sleep(ctx, g.lease/3) == nil {
-		state, err := g.client.HeartbeatPush(ctx, p.Push.ID, gatehouse.Heartbeat{
+		// The duration of the request counts against the lease that it asks for.
+		start := time.Now()
+		attempt, stop := context.WithDeadline(ctx, until)
+		state, err := g.client.HeartbeatPush(attempt, p.Push.ID, gatehouse.Heartbeat{
 			Generation: p.Lease.Generation, Lease: gatehouse.Span(g.lease)})
+		stop()
 		switch {
-		case gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost:
-			cancel(ErrLeaseLost)
-			return
 		case err == nil && state.Cancel:
 			cancel(ErrCanceled)
+			return
+		case err == nil:
+			until = start.Add(g.lease)
+		case gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost, !time.Now().Before(until):
+			cancel(ErrLeaseLost)
 			return
 		}
 	}

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -41,6 +44,79 @@ func TestGuardKeepsItsPatience(t *testing.T) {
 		got, _, err := NewGuard(c, 10*time.Second).settle(t.Context(), a)
 		if err != nil || got.Status != gatehouse.StatusApproved || time.Since(began) > 11*time.Second {
 			t.Errorf("after %s: %+v, %v", time.Since(began), got, err)
+		}
+	})
+}
+
+func busy() (int, http.Header, string) {
+	return http.StatusServiceUnavailable, http.Header{"Content-Type": {"application/problem+json"}}, `{"code":"busy"}`
+}
+
+// TestGuardLosesItsLease: while the server does not answer, the function's context ends with the lease.
+func TestGuardLosesItsLease(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("http://gatehouse", "k", WithRetries(0, time.Millisecond), WithHTTPClient(&http.Client{
+			Transport: answers(func(*http.Request) (int, http.Header, string) { return busy() }),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := NewGuard(c, 0)
+		var cause error
+		var ran time.Duration
+		if _, err := Guarded(g, GuardTool[struct{}]{
+			ActionType: "a", Connector: "c", Operation: "o",
+			Target: func(struct{}) gatehouse.Target { return gatehouse.Target{} },
+		}, func(ctx context.Context, _ struct{}) (int, error) {
+			began := time.Now()
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			cause, ran = context.Cause(ctx), time.Since(began)
+			return 0, cause
+		}); err != nil {
+			t.Fatal(err)
+		}
+		push := &gatehouse.LeasedPush{Push: &gatehouse.Push{Connector: "c"}, Operation: "o", ProposedChange: "{}"}
+		_ = g.carryOut(t.Context(), push, nil)
+		if !errors.Is(cause, ErrLeaseLost) || ran > gatehouse.DefaultStepLease {
+			t.Errorf("the context ended after %s: %v", ran, cause)
+		}
+	})
+}
+
+// TestWorkerEndsInAnOutage: a worker that is told to stop does not repeat a report beyond the lease.
+func TestWorkerEndsInAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		began, leased := time.Now(), false
+		problem := http.Header{"Content-Type": {"application/problem+json"}}
+		c, err := New("http://gatehouse", "k", WithRetries(0, time.Millisecond), WithHTTPClient(&http.Client{
+			Transport: answers(func(r *http.Request) (int, http.Header, string) {
+				switch {
+				case !leased:
+					leased = true
+					return http.StatusOK, http.Header{"Content-Type": {"application/json"}},
+						`[{"step":{"id":"stp_1"},"lease":{"generation":1}}]`
+				case time.Since(began) > time.Hour: // ends the test
+					return http.StatusConflict, problem, `{"code":"lease_lost"}`
+				}
+				return busy()
+			}),
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := Worker{Client: c, Tools: []string{"page"}, Logger: slog.New(slog.DiscardHandler),
+			Handler: func(context.Context, *gatehouse.LeasedStep) (gatehouse.JSON, error) {
+				stop()
+				return "true", nil
+			}}
+		if err := w.Run(ctx); err != nil || ctx.Err() == nil || time.Since(began) > 2*gatehouse.DefaultStepLease {
+			t.Errorf("the worker ended after %s: %v", time.Since(began), err)
 		}
 	})
 }

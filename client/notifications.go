@@ -18,11 +18,9 @@ func (c *Client) ListNotifications(
 	ctx context.Context, f gatehouse.NotificationFilter,
 ) (gatehouse.Page[*gatehouse.Notification], error) {
 	q := paging(f.Cursor, f.Limit)
-	for name, value := range map[string]string{"status": string(f.Status), "channel": f.Channel, "action": f.ActionID} {
-		if value != "" {
-			q.Set(name, value)
-		}
-	}
+	set(q, "status", string(f.Status))
+	set(q, "channel", f.Channel)
+	set(q, "action", f.ActionID)
 	return page[*gatehouse.Notification](ctx, c, "/notifications", q)
 }
 
@@ -38,14 +36,7 @@ func (c *Client) RetryNotifications(ctx context.Context, r gatehouse.RetryReques
 
 // ListChannels returns the channels of the caller's tenant.
 func (c *Client) ListChannels(ctx context.Context) ([]*gatehouse.ChannelState, error) {
-	type list struct {
-		Items []*gatehouse.ChannelState `json:"items"`
-	}
-	out, err := get[list](ctx, c, "/channels", nil)
-	if err != nil {
-		return nil, err
-	}
-	return out.Items, nil
+	return list[*gatehouse.ChannelState](ctx, c, "/channels", nil)
 }
 
 // TestChannel sends a test message to the caller, or to the channel's configured destination.

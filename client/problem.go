@@ -15,8 +15,8 @@ import (
 // errGateway is the cause of errors that a gateway in front of the server returned.
 var errGateway = errors.New("client: the answer is not from the server itself")
 
-// standard are the members of a problem document that do not belong to the error's context.
-var standard = map[string]bool{
+// standardMembers are the members of a problem document that do not belong to the error's context.
+var standardMembers = map[string]bool{
 	"type": true, "title": true, "status": true, "detail": true, "instance": true,
 	"code": true, "retryable": true, "errors": true,
 }
@@ -50,7 +50,7 @@ func problemOf(resp *http.Response, raw []byte) error {
 	}
 	e.Code, e.Detail, e.Violations = known.Code, known.Detail, known.Errors
 	for name, value := range members {
-		if !standard[name] {
+		if !standardMembers[name] {
 			e = e.With(name, value)
 		}
 	}

@@ -145,6 +145,10 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxWebhook))
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
+			return
+		}
 		if err != nil {
 			http.Error(w, "the body cannot be read", http.StatusBadRequest)
 			return
@@ -154,7 +158,7 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 		case errors.Is(err, ErrSignature):
 			http.Error(w, "the signature is wrong", http.StatusUnauthorized)
 		case err != nil:
-			http.Error(w, "the body cannot be read", http.StatusBadRequest)
+			http.Error(w, "the body cannot be parsed", http.StatusBadRequest)
 		case fn(req.Context(), hook) != nil:
 			http.Error(w, "the webhook was not handled", http.StatusInternalServerError)
 		default:

@@ -15,9 +15,9 @@ import (
 // The reasons why a handler's context ends before the handler; see [context.Cause].
 var (
 	// ErrCanceled: the run was canceled, or failed at another step.
-	ErrCanceled = errors.New("client: the step is canceled")
+	ErrCanceled = errors.New("client: the step or push is canceled")
 	// ErrLeaseLost: another worker may have the step or push now. The handler's result is dropped.
-	ErrLeaseLost = errors.New("client: the lease of the step is lost")
+	ErrLeaseLost = errors.New("client: the lease is lost")
 	// ErrStopping: the worker's grace period is over.
 	ErrStopping = errors.New("client: the worker stops")
 )

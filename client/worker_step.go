@@ -60,8 +60,8 @@ func pauseUnless(lost <-chan struct{}, d time.Duration) bool {
 }
 
 // keep sends heartbeats until done; its error means that the lease is lost. After the handler has
-// returned, a refused heartbeat or an expired lease ends keep without an error: the report may have
-// arrived and ended the lease, so the answer to the report decides.
+// returned, keep ignores a refused heartbeat until the lease has expired: the report may have arrived
+// and ended the lease, so the answer to the report decides.
 func (w *Worker) keep(
 	work context.Context, s *gatehouse.LeasedStep, returned, done <-chan struct{}, end context.CancelCauseFunc,
 ) error {
@@ -89,10 +89,11 @@ func (w *Worker) keep(
 			if state.Cancel {
 				end(ErrCanceled)
 			}
-		case refused(err), !time.Now().Before(until):
+		case !time.Now().Before(until):
+			return err
+		case refused(err):
 			select {
 			case <-returned:
-				return nil
 			default:
 				return err
 			}

@@ -23,7 +23,7 @@ func TestFlags(t *testing.T) {
 	not := connectortest.Not("it writes files itself: no network, no credentials", connectortest.Faults...)
 	delete(not, connectortest.HostileReference)
 	delete(not, connectortest.HostileText)
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 		flags := &Flags{dir: t.TempDir()}
 		path := filepath.Join(flags.dir, "dark-mode.json")
 		if err := os.WriteFile(path, []byte(`{"version":3,"on":false}`), 0o600); err != nil {

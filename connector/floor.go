@@ -1,6 +1,7 @@
 package connector
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,6 +109,15 @@ func (l Levels) Of(undeclared gatehouse.RiskLevel, change gatehouse.JSON) gateho
 		return fields
 	}
 	return max(undeclared, fields)
+}
+
+// Raising returns the levels of an operation whose undeclared floor no field can lower: it omits the
+// fields that do not raise the floor.
+func (l Levels) Raising(undeclared gatehouse.RiskLevel) Levels {
+	floor := cmp.Or(l.Floor, undeclared)
+	l.Fields = maps.Clone(l.Fields)
+	maps.DeleteFunc(l.Fields, func(_ string, level gatehouse.RiskLevel) bool { return level <= floor })
+	return l
 }
 
 // Declarations lists the declared levels that have an effect: a field cannot lower a

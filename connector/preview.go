@@ -23,10 +23,10 @@ type Previewer interface {
 	Preview(ctx context.Context, c Call) (gatehouse.Preview, error)
 }
 
-// PreviewOf returns the result of a preview that failed. An error of kind Terminal becomes the
+// PreviewOfError returns the result of a preview that failed. An error of kind Terminal becomes the
 // Failure of the preview, because the call itself would fail in the same way; any other error is
 // returned as an error.
-func PreviewOf(e *Error) (gatehouse.Preview, error) {
+func PreviewOfError(e *Error) (gatehouse.Preview, error) {
 	if e.Kind != Terminal {
 		return gatehouse.Preview{}, e
 	}

@@ -47,7 +47,7 @@ test("an administrator sees the channels and the messages, and tries them", limi
   assert.deepEqual([tries("/in"), tries("/refused")], [1, 3]);
   await page.goto(`${g.url}/settings/messages?show=failed`);
   await page.getByTestId("retry").first().click();
-  await page.waitForURL(`${g.url}/settings/messages`);
+  await page.waitForURL(`${g.url}/settings/messages?show=failed`);
   for (let left = 300; tries("/refused") < 4 && left > 0; left--) await rest(100);
   assert.equal(tries("/refused"), 4, "the retry calls the receiver");
 });

@@ -84,7 +84,7 @@ test("new runs wait in a pill, and the URL contains the filters", limit, async (
   const rows = () => page.getByTestId("run-row").evaluateAll((all) => all.map((el) => el.dataset.id));
   const before = await rows();
   assert.match(await page.locator(`#row-${scene.asked.id}`).innerText(),
-    /change waits for anybody with the role approver/);
+    /change waits for the role approver/);
   const fresh = await startAndAsk(g, 1, "36.00");
   await page.getByTestId("fresh-pill").getByText(/^1 new/).waitFor();
   assert.deepEqual(await rows(), before);

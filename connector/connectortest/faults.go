@@ -54,7 +54,7 @@ var Faults = []Fault{
 	HostileReference, HostileText,
 }
 
-// Not returns a [Harness.Not] with one reason.
+// Not returns a [Harness.Skip] with one reason.
 func Not(why string, faults ...Fault) map[Fault]string {
 	not := make(map[Fault]string)
 	for _, fault := range faults {
@@ -218,7 +218,7 @@ func (f *Fixture) once(t *testing.T, c connector.Call) (connector.Result, *conne
 // expired: the old secrets are refused. Replacing them keeps the fingerprint, so approvals stay valid.
 func expired(t *testing.T, f *Fixture) {
 	if f.Expired == nil {
-		t.Fatal("set Fixture.Expired, or say in Harness.Not why it does not apply")
+		t.Fatal("set Fixture.Expired, or say in Harness.Skip why it does not apply")
 	}
 	current, old := f.Connector, f.Expired(t)
 	if old.Fingerprint() != current.Fingerprint() {
@@ -237,7 +237,7 @@ func expired(t *testing.T, f *Fixture) {
 // permits another attempt; if the clocks agree, the same answer is an ordinary refusal.
 func skewed(t *testing.T, f *Fixture) {
 	if f.Skewed == nil || f.Server == nil {
-		t.Fatal("set Fixture.Skewed, or say in Harness.Not why it does not apply")
+		t.Fatal("set Fixture.Skewed, or say in Harness.Skip why it does not apply")
 	}
 	for _, off := range []time.Duration{-time.Hour, 0, time.Hour} {
 		f := f.another(t)

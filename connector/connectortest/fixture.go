@@ -14,8 +14,8 @@ import (
 // Harness makes a new fixture for each test.
 type Harness struct {
 	New func(t *testing.T) *Fixture
-	// Not gives the reason for each fault that this connector or its target cannot have.
-	Not map[Fault]string
+	// Skip gives the reason for each fault that this connector or its target cannot have.
+	Skip map[Fault]string
 }
 
 // Fixture is a connector and a real target that holds one entity.
@@ -102,7 +102,7 @@ func Run(t *testing.T, h Harness) {
 		test(p.name, p.run)
 	}
 	for _, fault := range Faults {
-		if why, ok := h.Not[fault]; ok {
+		if why, ok := h.Skip[fault]; ok {
 			t.Logf("%s does not apply: %s", fault, why)
 			continue
 		}

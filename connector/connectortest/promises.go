@@ -29,7 +29,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	}
 	texts := []string{string(res.RequestMetadata), string(res.ResponseMetadata), res.ExternalID}
 	if failure != nil {
-		texts = append(texts, failure.Error(), failure.Detail, failure.Says)
+		texts = append(texts, failure.Error(), failure.Says)
 	}
 	for _, secret := range f.Secrets {
 		for _, text := range texts {
@@ -297,13 +297,13 @@ func previews(t *testing.T, f *Fixture) {
 	if dump == nil {
 		dump = func(t *testing.T) string { return string(f.Read(t)) }
 	}
-	// The parameter which completes the words "a preview …" in failures.
-	preview := func(ctx context.Context, c connector.Call, which string) (gatehouse.Preview, *connector.Error) {
+	// suffix completes the words "a preview …" in failures.
+	preview := func(ctx context.Context, c connector.Call, suffix string) (gatehouse.Preview, *connector.Error) {
 		t.Helper()
 		before := dump(t)
 		got, err := p.Preview(ctx, c)
 		if after := dump(t); after != before {
-			t.Errorf("a preview %s has changed the target from\n%s\nto\n%s", which, before, after)
+			t.Errorf("a preview %s has changed the target from\n%s\nto\n%s", suffix, before, after)
 		}
 		var failure *connector.Error
 		if err != nil && !errors.As(err, &failure) {

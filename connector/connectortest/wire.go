@@ -163,7 +163,7 @@ func (f *Fixture) breakBy(t *testing.T, fault Fault) (heal func()) {
 	switch {
 	case fault == Garbled && f.Server != nil:
 	case f.Server == nil || !ok:
-		t.Fatalf("the suite cannot cause %s: set Fixture.Break, or say in Harness.Not why the fault cannot happen", fault)
+		t.Fatalf("the suite cannot cause %s: set Fixture.Break, or say in Harness.Skip why it cannot happen", fault)
 	default:
 		f.wire.breakBy(&b)
 	}

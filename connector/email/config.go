@@ -41,7 +41,7 @@ type Config struct {
 	From string `yaml:"from" form:"first"`
 	// Recipients are addresses, domains such as "@acme.example", or "*" for anybody.
 	Recipients []string `yaml:"recipients" form:"first"`
-	// Floor is the minimum level of send, 1 to 5; 3 by default.
+	// Floor is the minimum risk level of the operation send, 1 to 5; 3 by default.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// Timeout limits the whole SMTP dialogue, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`

@@ -23,7 +23,8 @@ type Config struct {
 	Auth Auth `yaml:"auth" form:"first"`
 	// Repositories are the repositories that actions can name, as owner/name.
 	Repositories map[string]Repository `yaml:"repositories" form:"first"`
-	// ActionInput is the workflow input that takes the action's id. Each workflow needs it.
+	// ActionInput is the workflow input that takes the action's id. Each workflow needs it. Put it in each
+	// workflow's run-name, so that the run is found again.
 	ActionInput string `yaml:"action_input"`
 	// NoRunDetails omits the parameter return_run_details, for GitHub Enterprise Server up to 3.20.
 	NoRunDetails bool `yaml:"no_run_details"`

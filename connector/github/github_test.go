@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	not := connectortest.Not("GitHub compares the commit, and a merge has no other value", connectortest.Dropped,
 		connectortest.Changed)
 	not[connectortest.Skewed] = "a token does not contain the time"
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(f)),
@@ -97,7 +97,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceOfComment(t *testing.T) {
 	t.Parallel()
 	not := connectortest.Not("GitHub requires the body, the only field", connectortest.Dropped)
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		cfg, key := f.app()
 		c := connectortest.Build[*github.Connector](t, github.New, cfg, func(string) (string, error) { return key, nil })

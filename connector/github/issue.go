@@ -15,7 +15,7 @@ import (
 
 // comment writes a comment. A second attempt first checks whether the first one succeeded.
 func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	if _, failed := c.before(ctx, call); failed != nil {
+	if _, failed := c.readAndCompare(ctx, call); failed != nil {
 		return connector.Result{}, failed
 	}
 	if call.Attempt > 1 {
@@ -24,7 +24,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 			return connector.Result{}, rest.NothingSent(failed)
 		}
 		if there {
-			return deletable(call, "comment", opDeleteComment, made), nil
+			return madeResult(call, "comment", opDeleteComment, made), nil
 		}
 	}
 	_, number := place(call)
@@ -35,7 +35,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	if failed != nil {
 		return res, failed
 	}
-	made := deletable(call, "comment", opDeleteComment, doc)
+	made := madeResult(call, "comment", opDeleteComment, doc)
 	res.ExternalID = made.ExternalID
 	if failed := notAsApproved(doc, body); failed != nil {
 		return res, failed
@@ -44,9 +44,9 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	return res, nil
 }
 
-// deletable is the result for an existing comment or release. Deleting it is a weak reversal: GitHub has
+// madeResult is the result for an existing comment or release. Deleting it is a weak reversal: GitHub has
 // already notified its followers, and the tag of a release remains.
-func deletable(call connector.Call, entity, undo string, made gatehouse.JSON) connector.Result {
+func madeResult(call connector.Call, entity, undo string, made gatehouse.JSON) connector.Result {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
 	ref := reference(call, id)
@@ -121,7 +121,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 		return res, failed
 	}
 	res.ExternalID = call.Target.EntityRef
-	after := gatehouse.ObjectJSON(gatehouse.Member{Name: "labels", Value: names(doc, "name")})
+	after := gatehouse.ObjectJSON(gatehouse.Member{Name: "labels", Value: sortedTexts(doc, "name")})
 	if has(after, name) != adds {
 		return res, &connector.Error{
 			Code: "not_as_approved", Detail: "GitHub answers that the labels are " + string(foundLabels(after)),
@@ -150,7 +150,7 @@ func foundLabels(state gatehouse.JSON) gatehouse.JSON {
 
 // remove deletes a comment or a release.
 func (c *Connector) remove(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	if _, failed := c.before(ctx, call); failed != nil {
+	if _, failed := c.readAndCompare(ctx, call); failed != nil {
 		return connector.Result{}, failed
 	}
 	res, _, failed := c.send(ctx, http.MethodDelete, readPath(call), "", http.StatusNoContent)

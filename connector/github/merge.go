@@ -12,7 +12,7 @@ import (
 // merge merges the approved commit: GitHub compares it with the head. Only another pull request can
 // reverse it.
 func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	state, failed := c.before(ctx, call)
+	state, failed := c.readAndCompare(ctx, call)
 	if failed != nil {
 		return connector.Result{}, failed
 	}
@@ -31,7 +31,8 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 	if failed != nil {
 		switch failed.Code {
 		case "http_409":
-			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the head has moved since"
+			failed.Code = string(gatehouse.CodeTargetChanged)
+			failed.Detail = "the head of the pull request has another commit now"
 		case "http_405":
 			failed.Code = "not_mergeable"
 			failed.Detail = "GitHub does not merge it: checks, reviews, protection or a conflict"

@@ -28,7 +28,7 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		if !there {
 			return res, false, failed
 		}
-		return deletable(call, "comment", opDeleteComment, made), true, nil
+		return madeResult(call, "comment", opDeleteComment, made), true, nil
 	case opAddLabel, opRemoveLabel:
 		state, there, failed := c.read(ctx, call)
 		name, _ := rest.TextOf(call.ProposedChange, "label")
@@ -51,7 +51,7 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		if !there {
 			return res, false, failed
 		}
-		return deletable(call, "release", opDeleteRelease, made), true, nil
+		return madeResult(call, "release", opDeleteRelease, made), true, nil
 	case opCancelRun:
 		state, there, failed := c.read(ctx, call)
 		status, _ := rest.TextOf(state, "conclusion")

@@ -24,7 +24,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 	if want, _ := rest.TextOf(call.ProposedChange, "target_commitish"); there && commit != want {
 		return connector.Result{}, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the tag " + gatehouse.Quote(tag) + " is of another commit: " + commit,
+			Detail: "the tag " + gatehouse.Quote(tag) + " points to another commit: " + commit,
 		}
 	}
 	fields, _ := call.ProposedChange.Fields()
@@ -51,7 +51,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 		}
 		return res, failed
 	}
-	made := deletable(call, "release", opDeleteRelease, doc)
+	made := madeResult(call, "release", opDeleteRelease, doc)
 	res.ExternalID = made.ExternalID
 	if failed := notAsApproved(doc, body...); failed != nil {
 		return res, failed

@@ -52,11 +52,7 @@ func (c *Connector) get(
 	case a.Status == http.StatusNotFound || a.Status == http.StatusGone:
 		return "", false, nil
 	case a.Status != http.StatusOK || a.JSON() == "":
-		failed = c.failure(a)
-		if failed.Kind == connector.Ambiguous {
-			failed.Kind = connector.Transient
-		}
-		return "", false, failed
+		return "", false, rest.ReadFailure(c.failure(a))
 	}
 	return a.JSON(), true, nil
 }
@@ -78,7 +74,7 @@ func (c *Connector) read(
 		value, ok := doc.Get(name)
 		switch {
 		case name == "labels":
-			add(name, names(value, "name"))
+			add(name, sortedTexts(value, "name"))
 		case name == "base":
 			ref, _ := value.Get("ref")
 			add(name, ref)
@@ -106,9 +102,9 @@ func (c *Connector) read(
 	return gatehouse.ObjectJSON(members...), true, nil
 }
 
-// names returns a sorted list of texts: of each element, the named member, or the element itself if it
+// sortedTexts returns a sorted list of texts: of each element, the named member, or the element itself if it
 // is a text.
-func names(list gatehouse.JSON, member string) gatehouse.JSON {
+func sortedTexts(list gatehouse.JSON, member string) gatehouse.JSON {
 	elements, _ := list.Elements()
 	var all []string
 	for _, e := range elements {
@@ -180,15 +176,15 @@ func compare(call connector.Call, state gatehouse.JSON, there bool) connector.St
 	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
 		got, want := orNull(state, m.Name), m.Value
 		if m.Name == "labels" || m.Name == "approved_by" {
-			want = names(want, "")
+			want = sortedTexts(want, "")
 		}
 		return got, want.Equal(got)
 	})
 }
 
-// before reads the entity before it is changed, and refuses a mismatch. It sends nothing that
+// readAndCompare reads the entity before it is changed, and refuses a mismatch. It sends nothing that
 // changes anything.
-func (c *Connector) before(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
+func (c *Connector) readAndCompare(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
 	state, there, failed := c.read(ctx, call)
 	if failed != nil {
 		return "", rest.NothingSent(failed)

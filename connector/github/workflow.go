@@ -105,7 +105,7 @@ func since(call connector.Call) string {
 
 // cancelRun asks a run to stop. The run may finish before it stops.
 func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	state, failed := c.before(ctx, call)
+	state, failed := c.readAndCompare(ctx, call)
 	if failed != nil {
 		return connector.Result{}, failed
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// document is the JSON of an answer, "" when there is none.
-type document struct{ json gatehouse.JSON }
+// answerBody is the JSON of an answer, "" when there is none.
+type answerBody struct{ json gatehouse.JSON }
 
 // at resolves a JSON pointer (RFC 6901).
-func (d document) at(p Pointer) (gatehouse.JSON, bool) { return d.json.At(string(p)) }
+func (d answerBody) at(p Pointer) (gatehouse.JSON, bool) { return d.json.At(string(p)) }
 
 // plain is the content of a string, or the JSON of any other value.
 func plain(j gatehouse.JSON) string {
@@ -22,7 +22,7 @@ func plain(j gatehouse.JSON) string {
 	return string(j)
 }
 
-func (m *match) matches(call connector.Call, doc document) bool {
+func (m *match) matches(call connector.Call, doc answerBody) bool {
 	got, ok := doc.at(m.pointer)
 	if !ok || m.equals == nil {
 		return ok
@@ -32,7 +32,7 @@ func (m *match) matches(call connector.Call, doc document) bool {
 }
 
 // version finds the version in an answer.
-func (s *source) version(a *rest.Answer, doc document) (string, bool) {
+func (s *source) version(a *rest.Answer, doc answerBody) (string, bool) {
 	if s == nil {
 		return "", false
 	}
@@ -58,7 +58,7 @@ func sameVersion(a, b string) bool {
 // reversal describes the change that reverses an applied one. It is nil if there is none, or if Validate refuses it:
 // the target's answer may name an id that cannot be part of a path.
 func (c *Connector) reversal(
-	op *operation, call connector.Call, a *rest.Answer, doc document, externalID string,
+	op *operation, call connector.Call, a *rest.Answer, doc answerBody, externalID string,
 ) *gatehouse.Reversal {
 	r := op.reverse
 	if r == nil {

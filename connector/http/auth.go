@@ -148,8 +148,5 @@ func (c *Connector) read(ctx context.Context, r *rest.Request) (*rest.Answer, *c
 	if again {
 		a, _, failed = c.send(ctx, r)
 	}
-	if failed != nil && failed.Kind == connector.Ambiguous {
-		failed.Kind = connector.Transient
-	}
-	return a, failed
+	return a, rest.ReadFailure(failed)
 }

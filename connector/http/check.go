@@ -53,20 +53,20 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 // With needed, an answer without JSON is an error.
 func (c *Connector) look(
 	ctx context.Context, op *operation, call connector.Call, needed bool,
-) (a *rest.Answer, doc document, gone bool, err error) {
+) (a *rest.Answer, doc answerBody, gone bool, err error) {
 	a, doc, err = c.get(ctx, op, op.check.path, op.check.headers, call)
 	switch {
 	case err != nil:
-		return nil, document{}, false, err
+		return nil, answerBody{}, false, err
 	case a.Status == http.StatusNotFound || a.Status == http.StatusGone:
 		return a, doc, true, nil
 	case a.Status < 200 || a.Status > 299:
-		return nil, document{}, false, &connector.Error{
+		return nil, answerBody{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc.json),
 			RetryAfter: rest.RetryAfter(a.Header),
 		}
 	case doc.json == "" && needed:
-		return nil, document{}, false, &connector.Error{
+		return nil, answerBody{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed",
 			Detail: a.Describe() + ", but without valid JSON",
 		}
@@ -91,7 +91,7 @@ func expectation(call connector.Call, byVersion bool, pre []gatehouse.Member) ga
 }
 
 // compare lists the members of the pre-image that differ.
-func (k *check) compare(doc document, call connector.Call) connector.State {
+func (k *check) compare(doc answerBody, call connector.Call) connector.State {
 	state, _ := doc.at(k.state)
 	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
 		got, ok := state.Get(m.Name)
@@ -146,13 +146,13 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 }
 
 // proves reports whether an answer, or an element of its list, shows the effect of a call.
-func (r *readBack) proves(call connector.Call, doc document) bool {
+func (r *readBack) proves(call connector.Call, doc answerBody) bool {
 	return (r.json == nil || r.json.matches(call, doc)) &&
 		(r.change == nil || hasFields(call.ProposedChange, doc, *r.change))
 }
 
 // readResult is the result of a call whose effect was found.
-func (c *Connector) readResult(op *operation, call connector.Call, a *rest.Answer, doc document) connector.Result {
+func (c *Connector) readResult(op *operation, call connector.Call, a *rest.Answer, doc answerBody) connector.Result {
 	res := connector.Result{ResponseMetadata: a.Metadata(doc.json)}
 	if id := op.readBack.cfg.ExternalID; id != nil {
 		if j, ok := doc.at(*id); ok {
@@ -164,7 +164,7 @@ func (c *Connector) readResult(op *operation, call connector.Call, a *rest.Answe
 }
 
 // hasFields reports whether the object at p has every member of a change, with the same value.
-func hasFields(change gatehouse.JSON, doc document, p Pointer) bool {
+func hasFields(change gatehouse.JSON, doc answerBody, p Pointer) bool {
 	object, ok := doc.at(p)
 	fields, err := change.Fields()
 	if !ok || err != nil || len(fields) == 0 {
@@ -182,10 +182,10 @@ func hasFields(change gatehouse.JSON, doc document, p Pointer) bool {
 // get sends a GET. It can be repeated, so its failures are never ambiguous.
 func (c *Connector) get(
 	ctx context.Context, op *operation, path *pathTemplate, hs headers, call connector.Call,
-) (*rest.Answer, document, error) {
+) (*rest.Answer, answerBody, error) {
 	d, err := c.lookup(path, hs, call)
 	if err != nil {
-		return nil, document{}, err
+		return nil, answerBody{}, err
 	}
 	return c.fetch(ctx, op, d)
 }
@@ -194,19 +194,17 @@ func (c *Connector) get(
 func (c *Connector) lookup(path *pathTemplate, hs headers, call connector.Call) (*rest.Request, error) {
 	d, err := c.draft(http.MethodGet, path, hs, values{call: call})
 	if err != nil {
-		return nil, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
+		return nil, rest.Invalid(err)
 	}
 	return d, nil
 }
 
-func (c *Connector) fetch(ctx context.Context, op *operation, d *rest.Request) (*rest.Answer, document, error) {
+func (c *Connector) fetch(ctx context.Context, op *operation, d *rest.Request) (*rest.Answer, answerBody, error) {
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
 	a, failed := c.read(ctx, d)
 	if failed != nil {
-		return nil, document{}, failed
+		return nil, answerBody{}, failed
 	}
-	return a, document{a.JSON()}, nil
+	return a, answerBody{a.JSON()}, nil
 }

@@ -78,7 +78,7 @@ type OAuth2 struct {
 	ClientID string `yaml:"client_id"`
 	// ClientSecret is the client's secret.
 	ClientSecret connector.Secret `yaml:"client_secret"`
-	// Scopes are asked for; the server's own by default.
+	// Scopes are the requested scopes; by default, the authorization server chooses.
 	Scopes []string `yaml:"scopes"`
 	// Audience is for authorization servers that need it.
 	Audience string `yaml:"audience"`
@@ -304,7 +304,7 @@ type Preview struct {
 	Path string `yaml:"path" form:"first"`
 	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// Body is as for the operation, whose body it has by default.
+	// Body has the form of the operation's body, and is that body by default.
 	Body string `yaml:"body"`
 	// After points to the object as it would be; the whole answer by default.
 	After Pointer `yaml:"after"`
@@ -343,8 +343,8 @@ type Pages struct {
 	// Next leads to the next page: link (the header Link), offset (counts the elements), or the JSON
 	// pointer of the cursor or address.
 	Next string `yaml:"next"`
-	// Parameter is the query parameter for the cursor, or for the offset, where it is offset by
-	// default. A JSON pointer without a parameter leads to an address.
+	// Parameter is the query parameter for the cursor or the offset; for next: offset, the default is offset.
+	// Without a parameter, the value at the JSON pointer is the address of the next page.
 	Parameter string `yaml:"parameter"`
 	// Max is how many pages are read at most, 1 to 50; 10 by default.
 	Max int `yaml:"max"`
@@ -356,7 +356,7 @@ type Reverse struct {
 	Operation string `yaml:"operation"`
 	// EntityRef is a template, which can name {external_id}; the same entity by default.
 	EntityRef string `yaml:"entity_ref"`
-	// Change is a JSON template; by default the change's members from current_state.
+	// Change is a JSON template; by default, the members of the change with their values from current_state.
 	Change string `yaml:"change"`
 	// Version is where the answer has the new version: "header ETag" or a JSON pointer.
 	Version string `yaml:"version"`

@@ -20,9 +20,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	}
 	d, err := c.request(op, call)
 	if err != nil {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		}
+		return connector.Result{}, rest.Invalid(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
@@ -31,7 +29,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	if failed != nil {
 		return res, failed
 	}
-	doc := document{a.JSON()}
+	doc := answerBody{a.JSON()}
 	res.ResponseMetadata = a.Metadata(doc.json)
 	if failure := op.classify(call, a, doc, again); failure != nil {
 		failure.Says = a.Text(doc.json)
@@ -50,7 +48,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 }
 
 // classify returns nil when the answer proves that the change was applied. again is as for send.
-func (op *operation) classify(call connector.Call, a *rest.Answer, doc document, again bool) *connector.Error {
+func (op *operation) classify(call connector.Call, a *rest.Answer, doc answerBody, again bool) *connector.Error {
 	byDefault := op.byDefault(a)
 	if byDefault != nil && again {
 		byDefault.Kind = connector.Transient // the next attempt has another access token
@@ -85,7 +83,7 @@ func (op *operation) classify(call connector.Call, a *rest.Answer, doc document,
 }
 
 // unlikeSchema returns the failure of a successful answer that does not fit the response schema; nil if it fits.
-func (op *operation) unlikeSchema(a *rest.Answer, doc document) *connector.Error {
+func (op *operation) unlikeSchema(a *rest.Answer, doc answerBody) *connector.Error {
 	if op.response == nil || a.Status > 299 {
 		return nil
 	}
@@ -104,7 +102,7 @@ func (op *operation) unlikeSchema(a *rest.Answer, doc document) *connector.Error
 
 // matches reports whether a rule applies to the answer; known is false if that depends on a part of
 // the answer that was cut off.
-func (r rule) matches(call connector.Call, a *rest.Answer, doc document) (matches, known bool) {
+func (r rule) matches(call connector.Call, a *rest.Answer, doc answerBody) (matches, known bool) {
 	if len(r.status) > 0 && !contains(r.status, a.Status) {
 		return false, true
 	}

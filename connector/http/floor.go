@@ -99,7 +99,8 @@ func (b *builder) levels(name string, op *operation) {
 	case op.noBody:
 		b.fail(at, errors.New("does not apply to an operation that does not send the change; only floor lowers it"))
 	case op.sendsState():
-		b.fail(at, errors.New("does not cover the parts of current_state that this operation sends; only floor lowers it"))
+		b.fail(at, errors.New("does not apply: this operation sends parts of current_state, which fields do not cover; "+
+			"only floor lowers its level"))
 	}
 }
 
@@ -119,15 +120,15 @@ func checkEntities(entities map[string]Entity) error {
 }
 
 // checkNames refuses an entity type that is not configured, and a field whose name is another
-// spelling of a declared one. Errors are *missing.
+// spelling of a declared one. Errors are *valueError.
 func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	if c.entities != nil {
 		name := call.Target.EntityType
 		if near, ok := spelling.Near(name, maps.Keys(c.entities)); ok {
-			return &missing{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
+			return &valueError{"/target/entity_type", "is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
 		}
 		if _, ok := c.entities[name]; !ok {
-			return &missing{"/target/entity_type", connector.UnknownEntity(name, maps.Keys(c.entities))}
+			return &valueError{"/target/entity_type", connector.UnknownEntity(name, maps.Keys(c.entities))}
 		}
 	}
 	entity := c.entities[call.Target.EntityType].Fields
@@ -137,7 +138,7 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	for _, field := range connector.Fields(call.ProposedChange) {
 		for _, declared := range []connector.FieldLevels{entity, op.cfg.Fields} {
 			if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
-				return &missing{"/proposed_change/" + escapePointer(field),
+				return &valueError{"/proposed_change/" + escapePointer(field),
 					"is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
 			}
 		}
@@ -157,11 +158,11 @@ func (c *Connector) Declarations() []connector.Declaration {
 		lowers := op.cfg.Floor == 0 && floor == gatehouse.L3 && op.patches()
 		out = append(out, connector.Levels{Floor: op.cfg.Floor, Fields: op.cfg.Fields}.Declarations(name, "")...)
 		for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
-			for _, d := range (connector.Levels{Fields: c.entities[entity].Fields}).Declarations(name, entity) {
-				if lowers || d.Level > floor {
-					out = append(out, d)
-				}
+			l := connector.Levels{Fields: c.entities[entity].Fields}
+			if !lowers {
+				l = l.Raising(floor)
 			}
+			out = append(out, l.Declarations(name, entity)...)
 		}
 		anyEntity := c.entities == nil && op.uses(func(value string) bool { return value == "entity_type" })
 		for i := range out[from:] {

@@ -84,7 +84,7 @@ func (c *Config) withImported() (string, error) {
 	}
 	all := make(map[string]Operation, len(c.Operations)+len(i.Operations))
 	for name, op := range i.Operations {
-		all[name] = op.counting(op.Imported)
+		all[name] = op.withAmounts(op.Imported)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
 		own := c.Operations[name]
@@ -93,7 +93,7 @@ func (c *Config) withImported() (string, error) {
 			continue // its declarations apply again once the operation is accepted
 		}
 		if ok {
-			if own, err = imported.counting(imported.Imported).with(own); err != nil {
+			if own, err = imported.withAmounts(imported.Imported).with(own); err != nil {
 				return "", fmt.Errorf("operations.%s: %w", name, err)
 			}
 		}
@@ -103,8 +103,8 @@ func (c *Config) withImported() (string, error) {
 	return i.OpenAPI.SHA256, nil
 }
 
-// counting declares the amounts that the import found, unless the file declares others.
-func (o Operation) counting(from Origin) Operation {
+// withAmounts declares the amounts that the import found, unless the file declares others.
+func (o Operation) withAmounts(from Origin) Operation {
 	if o.Amounts != nil {
 		return o
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// mostPages limits the value of Max in a configuration, fewPages is its default.
+// maxPages limits the value of Max in a configuration, defaultPages is its default.
 const (
-	mostPages = 50
-	fewPages  = 10
+	maxPages     = 50
+	defaultPages = 10
 )
 
 // The ways to the next page, beside a JSON pointer.
@@ -42,27 +42,27 @@ func (b *builder) pages(at string, r *readBack) {
 		b.fail(at+".next", errors.New("must be link, offset, or a JSON pointer such as /next_cursor"))
 	}
 	if p.Max == 0 {
-		p.Max = fewPages
+		p.Max = defaultPages
 	}
-	if p.Max < 1 || p.Max > mostPages {
-		b.fail(at+".max", fmt.Errorf("must be 1 to %d", mostPages))
+	if p.Max < 1 || p.Max > maxPages {
+		b.fail(at+".max", fmt.Errorf("must be 1 to %d", maxPages))
 	}
 	if r.json == nil && r.change == nil {
-		b.fail(at, errors.New("needs json or change, which tell the elements apart"))
+		b.fail(at, errors.New("needs json or change, to find the effect among the elements"))
 	}
 	r.pages = &p
 }
 
 // elements returns the elements of the list in one answer; without pages, the answer itself.
-func (r *readBack) elements(doc document) []document {
+func (r *readBack) elements(doc answerBody) []answerBody {
 	if r.pages == nil {
-		return []document{doc}
+		return []answerBody{doc}
 	}
 	list, _ := doc.at(r.pages.Items)
 	elements, _ := list.Elements()
-	out := make([]document, len(elements))
+	out := make([]answerBody, len(elements))
 	for i, e := range elements {
-		out[i] = document{e}
+		out[i] = answerBody{e}
 	}
 	return out
 }
@@ -70,7 +70,7 @@ func (r *readBack) elements(doc document) []document {
 // next is the address of the page that follows the page at u; nil after the last page. read is the
 // number of elements so far, and here the number of elements on this page. A page of another origin is
 // refused, because that origin would get the credentials.
-func (p *Pages) next(u *url.URL, a *rest.Answer, doc document, read, here int) (*url.URL, *connector.Error) {
+func (p *Pages) next(u *url.URL, a *rest.Answer, doc answerBody, read, here int) (*url.URL, *connector.Error) {
 	to := ""
 	switch p.Next {
 	case nextLink:

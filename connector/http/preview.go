@@ -46,9 +46,9 @@ func (b *builder) preview(at string, op *operation, common []header) {
 	}
 	b.headers(&dry.headers, at+".headers", cfg.Headers)
 	b.pointer(at+".after", &cfg.After)
-	for name, p := range map[string]*Pointer{"before": cfg.Before, "rows": cfg.Rows, "failure": cfg.Failure} {
-		b.pointer(at+"."+name, p)
-	}
+	b.pointer(at+".before", cfg.Before)
+	b.pointer(at+".rows", cfg.Rows)
+	b.pointer(at+".failure", cfg.Failure)
 	op.preview = &dry
 }
 
@@ -68,9 +68,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	dry.IdempotencyKey = "preview of " + call.IdempotencyKey
 	d, err := c.request(op.preview, dry)
 	if err != nil {
-		return connector.PreviewOf(&connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		})
+		return connector.PreviewOfError(rest.Invalid(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, op.timeout)
 	defer cancel()
@@ -84,9 +82,9 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 			e = &connector.Error{Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe()}
 		}
 		e.Says = a.Text(a.JSON())
-		return connector.PreviewOf(e)
+		return connector.PreviewOfError(e)
 	}
-	doc := document{a.JSON()}
+	doc := answerBody{a.JSON()}
 	if doc.json == "" && op.cfg.Preview.describes() {
 		return gatehouse.Preview{}, &connector.Error{
 			Kind: connector.Transient, Code: "preview_failed", Detail: a.Describe() + ", but without valid JSON",
@@ -102,7 +100,7 @@ func (p *Preview) describes() bool {
 
 // previewed reads the answer to a dry run. Fields that the change does not name are reported only if
 // the configuration has Before.
-func (op *operation) previewed(call connector.Call, a *rest.Answer, doc document) gatehouse.Preview {
+func (op *operation) previewed(call connector.Call, a *rest.Answer, doc answerBody) gatehouse.Preview {
 	cfg := op.cfg.Preview
 	if cfg.Failure != nil {
 		if j, ok := doc.at(*cfg.Failure); ok && !blank(j) {

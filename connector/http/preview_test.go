@@ -117,8 +117,10 @@ func TestPreviewConfig(t *testing.T) {
 		"operations.update.preview.method: must be GET":             {Path: "/x", Method: "TRACE"},
 		"operations.update.preview.after: must be a JSON pointer":   {Path: "/x", After: "a"},
 		"operations.update.preview.rows: must be a JSON pointer":    {Path: "/x", Rows: at("a")},
-		"operations.update.preview.path:":                           {Path: "/{nothing}"},
-		"operations.update.preview.body:":                           {Path: "/x", Body: "{"},
+		"operations.update.preview.before: must be a JSON pointer": {Path: "/x", Before: at("a"), Rows: at("a"),
+			Failure: at("a")},
+		"operations.update.preview.path:": {Path: "/{nothing}"},
+		"operations.update.preview.body:": {Path: "/x", Body: "{"},
 	} {
 		if _, err := httpconn.New(t.Context(), config(&p), nil); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// draft fills in the path and the headers. Errors are *missing.
+// draft fills in the path and the headers. Errors are *valueError.
 func (c *Connector) draft(method string, path *pathTemplate, hs headers, v values) (*rest.Request, error) {
 	escaped, query, err := path.render(v)
 	if err != nil {
@@ -22,7 +22,7 @@ func (c *Connector) draft(method string, path *pathTemplate, hs headers, v value
 	u := *c.base
 	raw := c.base.EscapedPath() + escaped
 	if u.Path, err = url.PathUnescape(raw); err != nil {
-		return nil, &missing{"/target", "makes an invalid path"}
+		return nil, &valueError{"/target", "makes an invalid path"}
 	}
 	u.RawPath, u.RawQuery = raw, query
 	d.URL = &u
@@ -58,7 +58,8 @@ func (c *Connector) request(op *operation, call connector.Call) (*rest.Request, 
 	switch {
 	case op.noBody:
 		if op.cfg.Body == "" && call.ProposedChange != "{}" && call.ProposedChange != `{"deleted":true}` {
-			return nil, &missing{"/proposed_change", `is not sent by this operation and must be {} or {"deleted": true}`}
+			return nil, &valueError{"/proposed_change",
+				`must be {} or {"deleted": true}, because this operation does not send it`}
 		}
 	case op.body != nil:
 		j, err := op.body.render(v)
@@ -99,7 +100,7 @@ func (c *conditional) value(v values) (string, error) {
 		return s, nil
 	}
 	if strings.ContainsAny(s, `" `) {
-		return "", &missing{pointerOf(c.from), "must be one entity-tag"}
+		return "", &valueError{pointerOf(c.from), "must be one entity-tag"}
 	}
 	return `"` + s + `"`, nil
 }
@@ -130,9 +131,9 @@ func (c *Connector) Validate(call connector.Call) error {
 	return invalid(err)
 }
 
-// invalid turns a *missing into an error with code invalid.
+// invalid turns a *valueError into an error with code invalid.
 func invalid(err error) error {
-	var m *missing
+	var m *valueError
 	if errors.As(err, &m) {
 		return gatehouse.Violations{{Pointer: m.pointer, Detail: m.detail}}.Err()
 	}

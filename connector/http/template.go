@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -75,10 +76,10 @@ type values struct {
 	extra map[string]gatehouse.JSON
 }
 
-// missing is an error in one value of a call: the value is absent, or the request cannot use it.
-type missing struct{ pointer, detail string }
+// valueError is an error in one value of a call: the value is absent, or the request cannot use it.
+type valueError struct{ pointer, detail string }
 
-func (m *missing) Error() string { return m.pointer + " " + m.detail }
+func (m *valueError) Error() string { return m.pointer + " " + m.detail }
 
 // get returns a value as JSON.
 func (v values) get(name string) (gatehouse.JSON, error) {
@@ -87,7 +88,7 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 	}
 	need := func(s, pointer string) (gatehouse.JSON, error) {
 		if s == "" {
-			return "", &missing{pointer, "is needed by this operation"}
+			return "", &valueError{pointer, "is needed by this operation"}
 		}
 		return gatehouse.StringJSON(s), nil
 	}
@@ -111,7 +112,7 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 		return need(c.Target.Version, "/target/version")
 	case "entity_refs":
 		if len(c.Target.EntityRefs) == 0 {
-			return "", &missing{"/target/entity_refs", "is needed by this operation"}
+			return "", &valueError{"/target/entity_refs", "is needed by this operation"}
 		}
 		refs := make([]gatehouse.JSON, len(c.Target.EntityRefs))
 		for i, ref := range c.Target.EntityRefs {
@@ -122,18 +123,21 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 		return c.ProposedChange, nil
 	case "current_state":
 		if c.CurrentState == "" {
-			return "", &missing{"/current_state", "is needed by this operation"}
+			return "", &valueError{"/current_state", "is needed by this operation"}
 		}
 		return c.CurrentState, nil
 	}
-	head, member, _ := strings.Cut(name, ".")
+	head, member, dotted := strings.Cut(name, ".")
+	if !dotted {
+		return "", &valueError{"/" + name, "has no value"}
+	}
 	object := c.ProposedChange
 	if head == "current_state" {
 		object = c.CurrentState
 	}
 	j, ok := object.Get(member)
 	if !ok {
-		return "", &missing{"/" + head + "/" + escapePointer(member), "is needed by this operation"}
+		return "", &valueError{"/" + head + "/" + escapePointer(member), "is needed by this operation"}
 	}
 	return j, nil
 }
@@ -149,7 +153,7 @@ func (v values) text(name string) (string, error) {
 		return s, nil
 	}
 	if j == "null" || strings.HasPrefix(string(j), "{") || strings.HasPrefix(string(j), "[") {
-		return "", &missing{pointerOf(name), "must be a string, number or boolean for this operation"}
+		return "", &valueError{pointerOf(name), "must be a string, number or boolean for this operation"}
 	}
 	return string(j), nil
 }
@@ -195,11 +199,11 @@ func verbatim(_, value string) (string, error) { return value, nil }
 func asHeader(name, value string) (string, error) {
 	for i := range len(value) {
 		if value[i] < 0x20 || value[i] > 0x7e {
-			return "", &missing{pointerOf(name), "goes into a header and must be printable ASCII"}
+			return "", &valueError{pointerOf(name), "goes into a header and must be printable ASCII"}
 		}
 	}
 	if value == "" || strings.TrimSpace(value) != value {
-		return "", &missing{pointerOf(name), "goes into a header and cannot be empty or begin or end with a space"}
+		return "", &valueError{pointerOf(name), "goes into a header and cannot be empty or begin or end with a space"}
 	}
 	return value, nil
 }
@@ -221,8 +225,7 @@ func parsePath(s string, encodeSlashes bool) (*pathTemplate, error) {
 	}
 	p := &pathTemplate{encodeSlashes: encodeSlashes}
 	for _, segment := range strings.Split(path[1:], "/") {
-		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || plain == "." ||
-			plain == ".." {
+		if plain, err := url.PathUnescape(placeholder.ReplaceAllString(segment, "x")); err != nil || hasDotSegment(plain) {
 			return nil, fmt.Errorf("has a segment %s", gatehouse.Quote(segment))
 		}
 		t, err := parseTemplate(segment, false)
@@ -245,8 +248,9 @@ func (p *pathTemplate) render(v values) (path, query string, err error) {
 			return "", "", err
 		}
 		// Values and literals could together form a dot segment.
-		if plain, err := url.PathUnescape(segment); err != nil || plain == "." || plain == ".." {
-			return "", "", &missing{"/target/entity_ref", "makes a path that leads elsewhere"}
+		if plain, err := url.PathUnescape(segment); err != nil || hasDotSegment(plain) {
+			i := slices.IndexFunc(t, func(p part) bool { return p.name != "" }) // literals are checked by parsePath
+			return "", "", &valueError{pointerOf(t[i].name), "makes a path with a dot segment"}
 		}
 		b.WriteString("/" + segment)
 	}
@@ -257,21 +261,29 @@ func (p *pathTemplate) render(v values) (path, query string, err error) {
 func (p *pathTemplate) asSegment(name, value string) (string, error) {
 	for i := range len(value) {
 		if value[i] < 0x20 || value[i] == 0x7f {
-			return "", &missing{pointerOf(name), "goes into a path and cannot have control characters"}
+			return "", &valueError{pointerOf(name), "goes into a path and cannot have control characters"}
 		}
 	}
 	switch {
 	case value == "":
-		return "", &missing{pointerOf(name), "goes into a path and cannot be empty"}
+		return "", &valueError{pointerOf(name), "goes into a path and cannot be empty"}
 	case !p.encodeSlashes && strings.ContainsAny(value, `/\`):
-		return "", &missing{pointerOf(name), "goes into a path and cannot have slashes"}
+		return "", &valueError{pointerOf(name), "goes into a path and cannot have slashes"}
 	}
-	for _, segment := range strings.FieldsFunc(value, func(r rune) bool { return r == '/' || r == '\\' }) {
-		if segment == "." || segment == ".." {
-			return "", &missing{pointerOf(name), "goes into a path and cannot have dot segments"}
-		}
+	if hasDotSegment(value) {
+		return "", &valueError{pointerOf(name), "goes into a path and cannot have dot segments"}
 	}
 	return url.PathEscape(value), nil
+}
+
+// hasDotSegment reports whether an unescaped path has a segment "." or "..".
+func hasDotSegment(path string) bool {
+	for segment := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if segment == "." || segment == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // bodyTemplate is a JSON value whose strings are templates. A string that consists of one name only

@@ -155,6 +155,8 @@ func TestValidate(t *testing.T) {
 			with(func(c *connector.Call) { c.Target.EntityRef = "a/../b" }), "/target/entity_ref"},
 		"dots with a literal": {httpconn.Operation{Path: "/.{entity_ref}"},
 			with(func(c *connector.Call) { c.Target.EntityRef = "." }), "/target/entity_ref"},
+		"dots with a literal, encoded slashes": {httpconn.Operation{Path: "/..{proposed_change.a}", EncodeSlashes: true},
+			call(`{"a":"/x"}`), "/proposed_change/a"},
 		"member missing":      {httpconn.Operation{Path: "/{proposed_change.b}"}, call(`{"a":1}`), "/proposed_change/b"},
 		"member is null":      {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":null}`), "/proposed_change/a"},
 		"member is an object": {httpconn.Operation{Path: "/{proposed_change.a}"}, call(`{"a":{}}`), "/proposed_change/a"},
@@ -319,6 +321,11 @@ func TestReverse(t *testing.T) {
 	if got != nil {
 		t.Errorf("a reversal whose target has no place in the path: %+v", got)
 	}
+	s.breakWith(false, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{}`) })
+	got = run(&httpconn.Reverse{Operation: "remove", EntityRef: "{external_id}", Change: `{}`}, call(`{"":"78"}`))
+	if got != nil {
+		t.Errorf("a reversal without an external id: %+v", got)
+	}
 }
 
 func TestConfigIsStrict(t *testing.T) {
@@ -374,9 +381,9 @@ func TestConfigIsStrict(t *testing.T) {
 			"operations: {a: {method: DELETE, path: /x, fields: {x: 1}}}",
 		"operations.a.fields: does not apply to an operation that does not send": head +
 			"operations: {a: {method: POST, path: /x, body: none, fields: {x: 1}}}",
-		"operations.a.fields: does not cover the parts of current_state": head +
+		"operations.a.fields: does not apply: this operation sends parts of current_state": head +
 			"operations: {a: {method: POST, path: '/{current_state.x}', fields: {x: 1}}}",
-		"operations.a.fields: does not cover the parts of current_state that this operation sends": head +
+		"operations.a.fields: does not apply: this operation sends parts of current_state, which fields do not cover": head +
 			`operations: {a: {method: POST, path: /x, body: '{"a": ["{current_state}"]}', fields: {x: 1}}}`,
 		"operations.bulk_a.fields: only floor": head + "operations: {bulk_a: {method: POST, path: /x, fields: {x: 1}}}",
 		"entities.deal.fields.x": head +

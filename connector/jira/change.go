@@ -30,7 +30,7 @@ func (c *Connector) send(
 		return res, doc, a.Failure()
 	case want != http.StatusNoContent && !doc.IsObject():
 		return res, doc, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", but the body is not a JSON object", Says: a.Text(doc),
 		}
 	}
 	return res, doc, nil
@@ -38,7 +38,7 @@ func (c *Connector) send(
 
 // update sets fields. The answer does not contain the new values, so they are read again.
 func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	was, failed := c.before(ctx, call)
+	was, failed := c.readAndCompare(ctx, call)
 	if failed != nil {
 		return connector.Result{}, failed
 	}
@@ -64,7 +64,7 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 	res.Reversal = &gatehouse.Reversal{
 		Operation: opUpdate, Target: call.Target, CurrentState: now.only(of), ProposedChange: undo(was.only(of)),
 	}
-	res.Reversal.Target.Version = now.version
+	res.Reversal.Target.Version = now.updated
 	return res, nil
 }
 
@@ -105,7 +105,7 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 		return nil
 	}
 	e := &connector.Error{Code: "not_as_approved", Detail: "the issue was changed, but " + strings.Join(wrong, "; ")}
-	if was.version != "" && was.version == now.version {
+	if was.updated != "" && was.updated == now.updated {
 		e.Kind, e.Detail = connector.Terminal, "Jira has dropped the change: "+strings.Join(wrong, "; ")
 	}
 	return e
@@ -113,7 +113,7 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 
 // transition moves an issue to a status by the only transition that leads there.
 func (c *Connector) transition(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	was, failed := c.before(ctx, call)
+	was, failed := c.readAndCompare(ctx, call)
 	if failed != nil {
 		return connector.Result{}, failed
 	}
@@ -154,7 +154,7 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 		return "", rest.NothingSent(failed)
 	}
 	if a.Status != http.StatusOK {
-		return "", rest.NothingSent(unread(a))
+		return "", rest.NothingSent(rest.ReadFailure(a.Failure()))
 	}
 	list, _ := a.JSON().Get("transitions")
 	elements, _ := list.Elements()
@@ -240,7 +240,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 		return issue{}, false, failed
 	}
 	if a.Status != http.StatusOK {
-		return issue{}, false, unread(a)
+		return issue{}, false, rest.ReadFailure(a.Failure())
 	}
 	list, ok := a.JSON().Get("issues")
 	elements, err := list.Elements()

@@ -16,7 +16,7 @@ const property = "gatehouse"
 
 // comment adds a comment. It cannot be reversed, because it was mailed to the watchers.
 func (c *Connector) comment(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	if _, failed := c.before(ctx, call); failed != nil {
+	if _, failed := c.readAndCompare(ctx, call); failed != nil {
 		return connector.Result{}, failed
 	}
 	id, there, failed := c.commented(ctx, call)
@@ -61,7 +61,7 @@ func (c *Connector) commented(ctx context.Context, call connector.Call) (string,
 			return "", false, failed
 		}
 		if a.Status != http.StatusOK {
-			return "", false, unread(a)
+			return "", false, rest.ReadFailure(a.Failure())
 		}
 		list, _ := a.JSON().Get("comments")
 		elements, err := list.Elements()

@@ -20,10 +20,10 @@ func issuePath(key string, more ...string) string {
 	return path
 }
 
-// issue is an issue that was read: version is the time of the last update, fields are the values in
+// issue is an issue that was read: updated is the time of the last update, fields are the values in
 // the form of proposals.
 type issue struct {
-	key, version string
+	key, updated string
 	fields       gatehouse.JSON
 	// formatted are the fields whose document has more than text, so that their text cannot restore them.
 	formatted []string
@@ -51,7 +51,7 @@ func (c *Connector) read(
 	case a.Status == http.StatusNotFound:
 		return i, true, nil
 	case a.Status != http.StatusOK:
-		return i, false, unread(a)
+		return i, false, rest.ReadFailure(a.Failure())
 	}
 	i, ok := issueOf(a.JSON())
 	if !ok || i.key != key {
@@ -61,15 +61,6 @@ func (c *Connector) read(
 		}
 	}
 	return i, false, nil
-}
-
-// unread is the failure of a refused read.
-func unread(a *rest.Answer) *connector.Error {
-	e := a.Failure()
-	if e.Kind == connector.Ambiguous {
-		e.Kind = connector.Transient
-	}
-	return e
 }
 
 func issueOf(doc gatehouse.JSON) (issue, bool) {
@@ -87,7 +78,7 @@ func issueOf(doc gatehouse.JSON) (issue, bool) {
 		}
 	}
 	i.fields = gatehouse.ObjectJSON(out...)
-	i.version = rest.Text(i.fields, "updated")
+	i.updated = rest.Text(i.fields, "updated")
 	return i, i.key != ""
 }
 
@@ -145,8 +136,8 @@ func (i issue) value(name string) gatehouse.JSON {
 // compare reports how an issue differs from the call's description of it. A pre-image takes
 // precedence over the version, because comments also change the time of the last update.
 func compare(call connector.Call, i issue) connector.State {
-	if v := call.Target.Version; v != "" && len(connector.Fields(call.CurrentState)) == 0 && v != i.version {
-		return rest.OtherVersion(v, i.version)
+	if v := call.Target.Version; v != "" && len(connector.Fields(call.CurrentState)) == 0 && v != i.updated {
+		return rest.OtherVersion(v, i.updated)
 	}
 	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
 		got := i.value(m.Name)
@@ -154,8 +145,8 @@ func compare(call connector.Call, i issue) connector.State {
 	})
 }
 
-// before reads the issue before it is changed, and refuses a mismatch.
-func (c *Connector) before(ctx context.Context, call connector.Call) (issue, *connector.Error) {
+// readAndCompare reads the issue before it is changed, and refuses a mismatch.
+func (c *Connector) readAndCompare(ctx context.Context, call connector.Call) (issue, *connector.Error) {
 	i, gone, failed := c.read(ctx, call.Target.EntityRef, names(call))
 	switch {
 	case failed != nil:
@@ -201,7 +192,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	}
 	out := connector.Snapshot{Matches: compare(call, i).Matches}
 	if call.Target.Version != "" {
-		out.Version = i.version
+		out.Version = i.updated
 	}
 	of := connector.Fields(call.CurrentState)
 	switch call.Operation {

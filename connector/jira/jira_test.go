@@ -53,7 +53,7 @@ func TestConformance(t *testing.T) {
 			if test.field == "" {
 				not[connectortest.Dropped] = "Jira requires the transition, the only field"
 			}
-			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 				f := newFake(t)
 				if name == "transition" {
 					f.set("status", object{"id": "2", "name": "In Progress"})

@@ -118,9 +118,9 @@ func (c *Connector) Validate(call connector.Call) error {
 	}
 	key := project(call)
 	if _, ok := c.projects[key]; !ok {
-		what := "must be the key of an issue, such as SHOP-1, of a project that is configured"
+		what := "must be the key of an issue, such as SHOP-1, of a configured project"
 		if call.Operation == opCreate {
-			what = "must be the key of the project to create the issue in, one that is configured"
+			what = "must be the key of a configured project"
 		}
 		v.Add("/target/entity_ref", "%s", what)
 	}

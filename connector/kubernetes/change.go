@@ -22,7 +22,7 @@ type write struct {
 	success      []int
 }
 
-func member1(name string, value gatehouse.JSON) gatehouse.JSON {
+func singleMember(name string, value gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: name, Value: value})
 }
 
@@ -39,10 +39,10 @@ func (c *Connector) write(call connector.Call, p place, o object) write {
 		w.body = gatehouse.ObjectJSON(
 			gatehouse.Member{Name: "metadata", Value: same}, gatehouse.Member{Name: "spec", Value: call.ProposedChange})
 	case opRestart:
-		at := member1("annotations", member1(restartedAt, get(call.ProposedChange, "restartedAt")))
+		at := singleMember("annotations", singleMember(restartedAt, get(call.ProposedChange, "restartedAt")))
 		w.body = gatehouse.ObjectJSON(
 			gatehouse.Member{Name: "metadata", Value: same},
-			gatehouse.Member{Name: "spec", Value: member1("template", member1("metadata", at))})
+			gatehouse.Member{Name: "spec", Value: singleMember("template", singleMember("metadata", at))})
 	case opDelete:
 		w.method, w.query, w.contentType = http.MethodDelete, nil, "application/json"
 		w.success = []int{http.StatusOK, http.StatusAccepted}
@@ -56,19 +56,19 @@ func (c *Connector) write(call connector.Call, p place, o object) write {
 		if c.resources[call.Target.EntityType].Force {
 			w.query.Set("force", "true")
 		}
-		w.body = p.manifest(call.ProposedChange, same)
+		w.body = p.requestBody(call.ProposedChange, same)
 	default:
 		w.method, w.path, w.contentType = http.MethodPost, p.collection, "application/json"
 		w.success = []int{http.StatusCreated}
-		w.body = p.manifest(call.ProposedChange,
-			member1("annotations", member1(keyAnnotation, gatehouse.StringJSON(call.TargetKey()))))
+		w.body = p.requestBody(call.ProposedChange,
+			singleMember("annotations", singleMember(keyAnnotation, gatehouse.StringJSON(call.TargetKey()))))
 	}
 	return w
 }
 
-// manifest is the change as a manifest: with the fields that identify the object, and further
+// requestBody is the change as a manifest: with the fields that identify the object, and further
 // metadata.
-func (p place) manifest(change, metadata gatehouse.JSON) gatehouse.JSON {
+func (p place) requestBody(change, metadata gatehouse.JSON) gatehouse.JSON {
 	change = withoutNull(change)
 	metadata = both(orObject(member(change, "metadata")), metadata)
 	metadata = rest.With(metadata, "name", gatehouse.StringJSON(p.name))
@@ -130,7 +130,7 @@ func (c *Connector) dryRun(ctx context.Context, w write, call connector.Call) (w
 		if w.done(a.Status) {
 			return w, a, nil
 		}
-		e := unread(a)
+		e := rest.ReadFailure(outcome(a))
 		switch {
 		case call.Operation == opApply && w.query.Get("force") == "" && ours(a.JSON(), c.manager):
 			w.query.Set("force", "true") // the version protects all other fields
@@ -185,7 +185,7 @@ func (c *Connector) send(ctx context.Context, w write) (connector.Result, gateho
 		return res, doc, outcome(a)
 	case !doc.IsObject():
 		return res, doc, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", but the body is not a JSON object", Says: a.Text(doc),
 		}
 	}
 	return res, doc, nil
@@ -193,7 +193,7 @@ func (c *Connector) send(ctx context.Context, w write) (connector.Result, gateho
 
 // change applies, scales or restarts.
 func (c *Connector) change(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
-	was, failed := c.before(ctx, call, p)
+	was, failed := c.readAndCompare(ctx, call, p)
 	if failed != nil {
 		return connector.Result{}, failed
 	}
@@ -214,8 +214,8 @@ func (c *Connector) change(ctx context.Context, call connector.Call, p place) (c
 		return res, nil // a restart cannot be undone
 	}
 	res.Reversal = &gatehouse.Reversal{
-		Operation: call.Operation, Target: call.Target, CurrentState: old(call.ProposedChange, now, now),
-		ProposedChange: old(call.ProposedChange, before, now),
+		Operation: call.Operation, Target: call.Target, CurrentState: restoringChange(call.ProposedChange, now, now),
+		ProposedChange: restoringChange(call.ProposedChange, before, now),
 	}
 	res.Reversal.Target.Version = "" // each write of the status sets another version
 	return res, nil
@@ -257,7 +257,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 	if failed := notAsApproved(call, doc); failed != nil {
 		return res, failed
 	}
-	res.Reversal = undoing(call, made)
+	res.Reversal = reversalOfCreate(call, made)
 	return res, nil
 }
 
@@ -273,21 +273,21 @@ func (c *Connector) created(
 		return connector.Result{}, false, nil
 	case o.key != call.TargetKey():
 		return connector.Result{}, false, &connector.Error{
-			Kind: connector.Terminal, Code: "already_exists", Detail: "there is another object of the name",
+			Kind: connector.Terminal, Code: "already_exists", Detail: "another object has this name",
 		}
 	}
 	res := rest.MadeBefore(o.uid)
-	res.Reversal = undoing(call, o)
+	res.Reversal = reversalOfCreate(call, o)
 	return res, true, nil
 }
 
-// undoing is the reversal of a creation: a deletion that fails if somebody has changed the object since. A
+// reversalOfCreate is the reversal of a creation: a deletion that fails if somebody has changed the object since. A
 // change of the spec increases the object's generation; a write of its status or of other metadata does
 // not. If the object has no generation, its version is compared instead.
-func undoing(call connector.Call, made object) *gatehouse.Reversal {
+func reversalOfCreate(call connector.Call, made object) *gatehouse.Reversal {
 	r := &gatehouse.Reversal{
 		Operation: opDelete, Target: call.Target, ProposedChange: "{}",
-		CurrentState: old(call.ProposedChange, made.doc, made.doc),
+		CurrentState: restoringChange(call.ProposedChange, made.doc, made.doc),
 	}
 	generation := get(made.doc, "metadata", "generation")
 	if generation == "null" {
@@ -304,7 +304,7 @@ func undoing(call connector.Call, made object) *gatehouse.Reversal {
 
 // remove deletes an object, and describes how to create it again.
 func (c *Connector) remove(ctx context.Context, call connector.Call, p place) (connector.Result, *connector.Error) {
-	was, failed := c.before(ctx, call, p)
+	was, failed := c.readAndCompare(ctx, call, p)
 	if failed != nil {
 		return connector.Result{}, failed
 	}

@@ -55,8 +55,8 @@ type Resource struct {
 	Namespaces []string `yaml:"namespaces" form:"first"`
 	// Force takes over fields that another manager has set.
 	Force bool `yaml:"force"`
-	// Fields maps top-level fields, such as spec, to levels for apply; a higher one also raises a
-	// create.
+	// Fields maps top-level fields, such as spec, to levels for apply; a level above that of create
+	// also raises a create.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Operations declares create, apply, scale, restart and delete.
 	Operations map[string]Operation `yaml:"operations"`
@@ -122,7 +122,7 @@ func (c *Config) validate() error {
 func (r Resource) validate(at string) error {
 	switch {
 	case r.Version != "" && !versionForm.MatchString(r.Version):
-		return fmt.Errorf("%s.version: must be such as v1 or v1beta1", at)
+		return fmt.Errorf("%s.version: must be an API version such as v1 or v1beta1", at)
 	case !kindForm.MatchString(r.Kind):
 		return fmt.Errorf("%s.kind: is needed, such as Deployment", at)
 	}

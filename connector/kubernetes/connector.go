@@ -140,7 +140,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 		all, _ := list.Elements()
 		at := slices.IndexFunc(all, func(j gatehouse.JSON) bool { return rest.Text(j, "name") == plural })
 		if at < 0 {
-			return fmt.Errorf("resource %s: the server has none of the name in %s", name, root)
+			return fmt.Errorf("resource %s: the server has no such resource in %s", name, root)
 		}
 		if got := rest.Text(all[at], "kind"); got != r.Kind {
 			return fmt.Errorf("resource %s: its kind is %s", name, gatehouse.Quote(got))

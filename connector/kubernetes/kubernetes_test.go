@@ -51,7 +51,7 @@ func TestConformance(t *testing.T) {
 			if name == "delete" {
 				not[connectortest.Dropped], not[connectortest.Changed] = "a deletion has no field", "a deletion has no value"
 			}
-			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 				c := newCluster(t)
 				cfg := c.config()
 				force(&cfg)
@@ -453,7 +453,8 @@ func TestValidate(t *testing.T) {
 	c := newCluster(t)
 	k := c.connector(func(cfg *kubernetes.Config) {
 		cfg.Resources["deployments.apps"] = kubernetes.Resource{
-			Kind: "Deployment", Namespaces: []string{c.namespace}, Fields: connector.FieldLevels{"metadata": 1, "spec": 4},
+			Kind: "Deployment", Namespaces: []string{c.namespace},
+			Fields:     connector.FieldLevels{"data": 5, "metadata": 1, "spec": 4}, // of a create, only data raises the floor
 			Operations: map[string]kubernetes.Operation{"scale": {Floor: 2}},
 		}
 	})
@@ -491,7 +492,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: floor %v", name, got)
 		}
 	}
-	if l := k.List(); len(l) != 5 || len(l[3].EntityTypes) != 1 || len(k.Declarations()) != 3 {
+	if l := k.List(); len(l) != 5 || len(l[3].EntityTypes) != 1 || len(k.Declarations()) != 5 {
 		t.Errorf("%+v, %+v", l, k.Declarations())
 	}
 	if c.effects() != 0 {
@@ -542,7 +543,7 @@ func TestAuthentication(t *testing.T) {
 	wantFailure(t, err, connector.NotSent, "unreachable")
 
 	for name, resources := range map[string]map[string]kubernetes.Resource{
-		"has none of the name":                     {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
+		"has no such resource":                     {"widgets.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
 		`its kind is "Deploy`:                      {"deployments.apps": {Kind: "Widget", Namespaces: []string{"shop"}}},
 		"namespaces are required for a namespaced": {"deployments.apps": {Kind: "Deployment"}},
 	} {

@@ -43,7 +43,7 @@ func (c *Connector) read(
 	case a.Status == http.StatusNotFound && isStatus(a.JSON()):
 		return o, outcome(a).Detail, nil
 	case a.Status != http.StatusOK:
-		return o, "", unread(a)
+		return o, "", rest.ReadFailure(outcome(a))
 	}
 	o, ok := objectOf(a.JSON())
 	if !ok || rest.Text(get(o.doc, "metadata"), "name") != p.name {
@@ -53,15 +53,6 @@ func (c *Connector) read(
 		}
 	}
 	return o, "", nil
-}
-
-// unread is the failure of a refused read.
-func unread(a *rest.Answer) *connector.Error {
-	e := outcome(a)
-	if e.Kind == connector.Ambiguous {
-		e.Kind = connector.Transient
-	}
-	return e
 }
 
 // view is the part of an object that an operation's change and pre-image describe.
@@ -86,7 +77,7 @@ func compare(call connector.Call, o object) connector.State {
 	shown := view(call.Operation, o.doc)
 	s := rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
 		got := get(shown, m.Name)
-		return old(m.Value, got, got), len(differs("", m.Value, got)) == 0
+		return restoringChange(m.Value, got, got), len(differs("", m.Value, got)) == 0
 	})
 	if v := call.Target.Version; s.Matches && v != "" && v != o.version {
 		return rest.OtherVersion(v, o.version)
@@ -94,8 +85,8 @@ func compare(call connector.Call, o object) connector.State {
 	return s
 }
 
-// before reads the object before it is changed, and refuses a mismatch.
-func (c *Connector) before(ctx context.Context, call connector.Call, p place) (object, *connector.Error) {
+// readAndCompare reads the object before it is changed, and refuses a mismatch.
+func (c *Connector) readAndCompare(ctx context.Context, call connector.Call, p place) (object, *connector.Error) {
 	o, why, failed := c.read(ctx, call, p)
 	switch {
 	case failed != nil:
@@ -177,7 +168,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 	}
 	if of != "{}" {
 		shown := view(call.Operation, o.doc)
-		out.CurrentState = old(of, shown, shown)
+		out.CurrentState = restoringChange(of, shown, shown)
 	}
 	return out, nil
 }

@@ -106,8 +106,8 @@ func (c *Connector) Declarations() []connector.Declaration {
 	for _, resource := range slices.Sorted(maps.Keys(c.resources)) {
 		for _, op := range operationNames {
 			l := c.levels(resource, op)
-			if op != opApply {
-				l.Fields = nil
+			if op == opCreate {
+				l = l.Raising(gatehouse.L4)
 			}
 			out = append(out, l.Declarations(op, resource)...)
 		}

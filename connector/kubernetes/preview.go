@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 var _ connector.Previewer = (*Connector)(nil)
@@ -20,22 +21,20 @@ func (c *Connector) Previews(call connector.Call) bool {
 // Preview implements [connector.Previewer] by dryRun=All: admission runs, and nothing is stored.
 func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse.Preview, error) {
 	if err := c.Validate(call); err != nil {
-		return connector.PreviewOf(&connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeInvalid), Detail: err.Error(), Err: err,
-		})
+		return connector.PreviewOfError(rest.Invalid(err))
 	}
 	p, _ := c.place(call)
 	var was object
 	if call.Operation != opCreate {
 		var failed *connector.Error
-		if was, failed = c.before(ctx, call, p); failed != nil {
-			return connector.PreviewOf(failed)
+		if was, failed = c.readAndCompare(ctx, call, p); failed != nil {
+			return connector.PreviewOfError(failed)
 		}
 	}
 	w, a, failed := c.dryRun(ctx, c.write(call, p, was), call)
 	switch {
 	case failed != nil:
-		return connector.PreviewOf(failed)
+		return connector.PreviewOfError(failed)
 	case a == nil:
 		return gatehouse.Preview{None: "a webhook of the cluster does not support dry runs"}, nil
 	}
@@ -48,7 +47,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 		}
 	}
 	if failed := fits(call, was, a); failed != nil {
-		would, err := connector.PreviewOf(failed)
+		would, err := connector.PreviewOfError(failed)
 		would.Changes, would.Differs = out.Changes, out.Differs
 		return would, err
 	}
@@ -64,7 +63,7 @@ func previewed(call connector.Call, was, will gatehouse.JSON) []gatehouse.Previe
 	case opScale, opRestart:
 		was, will = view(call.Operation, was), view(call.Operation, will)
 	case opCreate:
-		was, will = "", old(proposed, will, will)
+		was, will = "", restoringChange(proposed, will, will)
 	default:
 		was, will = content(was), content(will)
 	}

@@ -141,10 +141,10 @@ func member(j gatehouse.JSON, name string) gatehouse.JSON {
 	return v
 }
 
-// old is the change that restores a tree after change. For each value that change names, it has the
+// restoringChange is the change that restores a tree after change. For each value that change names, it has the
 // previous value, or null if there was none. For a list of named elements, it has the previous elements
 // that change names or has removed.
-func old(change, was, now gatehouse.JSON) gatehouse.JSON {
+func restoringChange(change, was, now gatehouse.JSON) gatehouse.JSON {
 	if isEmpty(was) {
 		return "null"
 	}
@@ -152,7 +152,7 @@ func old(change, was, now gatehouse.JSON) gatehouse.JSON {
 		members, _ := change.Fields()
 		out := make([]gatehouse.Member, len(members))
 		for i, m := range members {
-			out[i] = gatehouse.Member{Name: m.Name, Value: old(m.Value, get(was, m.Name), get(now, m.Name))}
+			out[i] = gatehouse.Member{Name: m.Name, Value: restoringChange(m.Value, get(was, m.Name), get(now, m.Name))}
 		}
 		return gatehouse.ObjectJSON(out...)
 	}
@@ -167,7 +167,7 @@ func old(change, was, now gatehouse.JSON) gatehouse.JSON {
 		name := rest.Text(e, "name")
 		_, still := after[name]
 		if c, ok := approved[name]; ok {
-			out = append(out, old(c, e, orNull(after[name])))
+			out = append(out, restoringChange(c, e, orNull(after[name])))
 		} else if !still {
 			out = append(out, e)
 		}

@@ -83,15 +83,16 @@ func (e *entity) batch(call connector.Call) *batch {
 func (b *batch) take(i int, doc gatehouse.JSON) {
 	l := b.lines[i]
 	l.answer = doc
-	l.failure = ofOurs(doc, &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read"})
+	l.failure = gatehouseOutcome(doc,
+		&connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read"})
 	if l.failure != nil {
 		return
 	}
 	if object, _ := doc.Get("before"); object.IsObject() {
-		l.before = b.entity.recordOf(doc, object, wireOurs)
+		l.before = b.entity.recordOf(doc, object, wireGatehouse)
 	}
 	if object, _ := doc.Get("after"); object.IsObject() {
-		l.after = b.entity.recordOf(doc, object, wireOurs)
+		l.after = b.entity.recordOf(doc, object, wireGatehouse)
 		l.failure = b.entity.asApproved(l.after, l.ProposedChange)
 	}
 }
@@ -106,7 +107,7 @@ func (c *Connector) bulkUpdate(
 	b := e.batch(call)
 	changes := make([]gatehouse.JSON, len(b.lines))
 	for i, l := range b.lines {
-		changes[i] = gatehouse.ObjectJSON(e.restletChange(l.Call, wireOurs)...)
+		changes[i] = gatehouse.ObjectJSON(e.restletChange(l.Call, wireGatehouse)...)
 	}
 	lines := gatehouse.Member{Name: "lines", Value: gatehouse.ArrayJSON(changes...)}
 	p, failure := c.pages(ctx, len(b.lines), func(offset int, within string) *rest.Request {
@@ -146,13 +147,13 @@ func (c *Connector) pages(
 			return p, failure
 		}
 		if x.answer.Status < 200 || x.answer.Status > 299 {
-			return p, x.thrown() // the RESTlet may have saved lines before the error
+			return p, x.scriptFailure() // the RESTlet may have saved lines before the error
 		}
 		answered, _ := x.doc.Get("lines")
 		lines, err := answered.Elements()
 		if rest.Text(x.doc, "outcome") != "page" || rest.Text(x.doc, "protocol") != protocol ||
 			err != nil || len(lines) > n-p.done {
-			if failure = c.judge(x); failure == nil {
+			if failure = c.classifyBody(x); failure == nil {
 				failure = &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read"}
 			}
 			return p, failure
@@ -247,7 +248,7 @@ func (c *Connector) bulkResult(b *batch, p paged) (res connector.Result) {
 	} else {
 		bare := *p.last.answer // the member lines replaces its body
 		bare.Body, bare.Cut = nil, ""
-		res.ResponseMetadata = c.proof(&exchange{request: p.last.request, answer: &bare}, b.entity, "")
+		res.ResponseMetadata = c.receiptMetadata(&exchange{request: p.last.request, answer: &bare}, b.entity, "")
 	}
 	var lines []gatehouse.JSON
 	complete := true

@@ -18,9 +18,9 @@ const maxRefs = 50
 // maxDifferences limits the differing records that a check shows.
 const maxDifferences = 20
 
-// lookAtBulk validates the target of a bulk update, and that its state and change have a member for
+// validateBulk validates the target of a bulk update, and that its state and change have a member for
 // each record.
-func (e *entity) lookAtBulk(call connector.Call, v *gatehouse.Violations) {
+func (e *entity) validateBulk(call connector.Call, v *gatehouse.Violations) {
 	target := call.Target
 	switch {
 	case target.EntityRef != "":
@@ -64,7 +64,7 @@ func eachRecord(at string, object gatehouse.JSON, refs []string, v *gatehouse.Vi
 // The result is shorter than refs if the time or maxRequests is used up.
 func (c *Connector) readRecords(ctx context.Context, e *entity, refs []string) ([]*record, *connector.Error) {
 	var out []*record
-	_, failure := c.pages(ctx, len(refs), func(offset int, within string) *rest.Request {
+	p, failure := c.pages(ctx, len(refs), func(offset int, within string) *rest.Request {
 		q := e.readFields()
 		q.Set("refs", strings.Join(refs[offset:min(offset+maxRefs, len(refs))], ","))
 		q.Set("within_ms", within)
@@ -72,19 +72,20 @@ func (c *Connector) readRecords(ctx context.Context, e *entity, refs []string) (
 	}, func(_ int, doc gatehouse.JSON) {
 		var r *record
 		if object, _ := doc.Get("fields"); object.IsObject() {
-			r = e.recordOf(doc, object, wireOurs)
+			r = e.recordOf(doc, object, wireGatehouse)
 		}
 		out = append(out, r)
 	})
-	return out, ofRead(failure)
+	return out, asReadFailure(p, failure)
 }
 
-// ofRead makes the failure of a read transient, because a read can be repeated. not_sent stays.
-func ofRead(failure *connector.Error) *connector.Error {
-	if failure != nil && failure.Kind != connector.NotSent {
+// asReadFailure makes the failure of a read transient, because a read can be repeated. The failure of a
+// request without an answer may stay not_sent or terminal.
+func asReadFailure(p paged, failure *connector.Error) *connector.Error {
+	if failure != nil && p.last.answer != nil {
 		failure.Kind = connector.Transient
 	}
-	return failure
+	return rest.ReadFailure(failure)
 }
 
 // checkBulk compares as many records as can be read in time. The RESTlet compares each one again.
@@ -121,7 +122,8 @@ func (c *Connector) readBulkState(ctx context.Context, e *entity, call connector
 	}
 	if len(records) < len(call.Target.EntityRefs) {
 		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Transient, Code: "timeout", Detail: "the time ran out before all records were read",
+			Kind: connector.Transient, Code: "timeout",
+			Detail: "not all records were read within the time or the permitted requests",
 		}
 	}
 	out := connector.Snapshot{Matches: true}
@@ -152,7 +154,7 @@ func (c *Connector) readBackBulk(
 		})
 	}, b.take)
 	if failure != nil {
-		return connector.Inconclusive, connector.Result{}, ofRead(failure)
+		return connector.Inconclusive, connector.Result{}, asReadFailure(p, failure)
 	}
 	var doubtful []*line
 	var refs []string

@@ -113,8 +113,8 @@ func TestBulkDeclarations(t *testing.T) {
 	if p, q := c.Floor(phones), c.Floor(terms); p != 3 || q != 4 {
 		t.Errorf("levels %d and %d", p, q)
 	}
-	if n := len(c.Declarations()); n != 2+3 {
-		t.Errorf("%d declarations", n)
+	if d := c.Declarations(); len(d) != 2+4 || d[4].Operation != "bulk_update" || d[4].Field != "terms" {
+		t.Errorf("%+v", d)
 	}
 	if none := bulk(2); !c.Conditional(none) {
 		t.Error("a bulk update with a pre-image has no condition")

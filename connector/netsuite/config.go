@@ -123,8 +123,8 @@ type Field struct {
 	Type string `yaml:"type" form:"first"`
 	// Format is the date format of your RESTlet; YYYY-MM-DD by default.
 	Format string `yaml:"format"`
-	// Scale is how many digits may follow the point; 2 for money, 8 for decimal by default.
-	Scale int `yaml:"scale"`
+	// Scale is how many digits may follow the point, for money (2 by default) and decimal (8 by default).
+	Scale *int `yaml:"scale"`
 	// MaxLength bounds a text's characters; 300 by default.
 	MaxLength int `yaml:"max_length"`
 	// Values maps the values of a choice to NetSuite's.
@@ -148,13 +148,13 @@ const (
 	viaREST    = "rest"
 	viaRESTlet = "restlet"
 
-	protocolPlain = "plain"
-	protocolOurs  = "gatehouse"
+	protocolPlain     = "plain"
+	protocolGatehouse = "gatehouse"
 )
 
 // class is the class of an operation, which depends on its interface.
 func (c *Config) class(op string) connector.Class {
-	ours := c.RESTlet != nil && c.RESTlet.Protocol == protocolOurs
+	ours := c.RESTlet != nil && c.RESTlet.Protocol == protocolGatehouse
 	switch via := c.via(op); {
 	case op == opCreate && (via == viaREST || ours):
 		return connector.ClassA
@@ -172,7 +172,7 @@ func (c *Config) via(op string) string {
 	switch via := c.Operations[op].Via; {
 	case via != "":
 		return via
-	case c.RESTlet == nil, op == opCreate && c.RESTlet.Protocol != protocolOurs:
+	case c.RESTlet == nil, op == opCreate && c.RESTlet.Protocol != protocolGatehouse:
 		return viaREST
 	}
 	return viaRESTlet

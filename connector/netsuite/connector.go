@@ -39,16 +39,17 @@ type Connector struct {
 }
 
 var (
-	_ connector.Connector   = (*Connector)(nil)
-	_ connector.Checker     = (*Connector)(nil)
-	_ connector.StateReader = (*Connector)(nil)
-	_ connector.ReadBacker  = (*Connector)(nil)
-	_ connector.Validator   = (*Connector)(nil)
-	_ connector.Typed       = (*Connector)(nil)
-	_ connector.Describer   = (*Connector)(nil)
-	_ connector.Floorer     = (*Connector)(nil)
-	_ connector.Declarer    = (*Connector)(nil)
-	_ connector.Conditional = (*Connector)(nil)
+	_ connector.Connector        = (*Connector)(nil)
+	_ connector.StateReader      = (*Connector)(nil)
+	_ connector.ReadBacker       = (*Connector)(nil)
+	_ connector.Validator        = (*Connector)(nil)
+	_ connector.Typed            = (*Connector)(nil)
+	_ connector.Describer        = (*Connector)(nil)
+	_ connector.Floorer          = (*Connector)(nil)
+	_ connector.Declarer         = (*Connector)(nil)
+	_ connector.Conditional      = (*Connector)(nil)
+	_ connector.SelectiveChecker = (*Connector)(nil)
+	_ connector.Lister           = (*Connector)(nil)
 )
 
 var (
@@ -73,8 +74,8 @@ func newConnector(cfg Config, secrets func(name string) (string, error), now fun
 	}
 	c.cfg = cfg
 	c.entities = make(map[string]*entity, len(cfg.Entities))
+	needsREST := cfg.via(opCreate) == viaREST || c.reader() == readsREST
 	for _, name := range slices.Sorted(maps.Keys(cfg.Entities)) {
-		needsREST := cfg.via(opCreate) == viaREST || c.reader() == readsREST
 		if c.entities[name], err = compileEntity(name, cfg.Entities[name], needsREST); err != nil {
 			return nil, err
 		}
@@ -117,7 +118,7 @@ func (c *Config) check() error {
 		if !scriptForm.MatchString(r.Script) || !scriptForm.MatchString(r.Deploy) {
 			return errors.New("restlet: needs script and deploy, each an id or a number")
 		}
-		if r.Reads != "" && (r.Reads != viaREST || r.Protocol == protocolOurs) {
+		if r.Reads != "" && (r.Reads != viaREST || r.Protocol == protocolGatehouse) {
 			return errors.New("restlet.reads: must be rest, and is for the protocol plain")
 		}
 		switch r.Protocol {
@@ -125,7 +126,7 @@ func (c *Config) check() error {
 			own := *r
 			own.Protocol = protocolPlain
 			c.RESTlet = &own
-		case protocolPlain, protocolOurs:
+		case protocolPlain, protocolGatehouse:
 		default:
 			return errors.New("restlet.protocol: must be gatehouse or plain")
 		}
@@ -140,9 +141,9 @@ func (c *Config) check() error {
 		case op.Via != "" && op.Via != viaREST && op.Via != viaRESTlet:
 			return fmt.Errorf("%s.via: must be rest or restlet", at)
 		case op.Via == viaRESTlet && c.RESTlet == nil:
-			return fmt.Errorf("%s.via: there is no restlet", at)
+			return fmt.Errorf("%s.via: needs restlet to be configured", at)
 		case name == opBulkUpdate && op.Via != "":
-			return fmt.Errorf("%s.via: is that of update", at)
+			return fmt.Errorf("%s.via: cannot be set; bulk_update uses the via of update", at)
 		case name == opBulkUpdate && !c.bulk():
 			return fmt.Errorf("%s: %s", at, bulkNeeds)
 		case name == opBulkUpdate && op.Floor != 0 && op.Floor < c.operationFloor(opUpdate):
@@ -194,12 +195,7 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 func (c *Config) fingerprint() string {
 	entities := make(map[string]Entity, len(c.Entities))
 	for name, e := range c.Entities {
-		fields := make(map[string]Field, len(e.Fields))
-		for field, f := range e.Fields {
-			f.Level = 0
-			fields[field] = f
-		}
-		e.Fields = fields
+		e.Fields = hashed(e.Fields)
 		entities[name] = e
 	}
 	return connector.Fingerprint(struct {
@@ -215,6 +211,22 @@ func (c *Config) fingerprint() string {
 	})
 }
 
+// hashed returns fields as they are in the fingerprint: without levels, and with 0 for an omitted scale.
+func hashed(fields map[string]Field) map[string]Field {
+	if fields == nil {
+		return nil
+	}
+	out := make(map[string]Field, len(fields))
+	for name, f := range fields {
+		f.Level, f.Lines = 0, hashed(f.Lines)
+		if f.Scale == nil {
+			f.Scale = new(int)
+		}
+		out[name] = f
+	}
+	return out
+}
+
 // Fingerprint implements [connector.Connector].
 func (c *Connector) Fingerprint() string { return c.fingerprint }
 
@@ -222,9 +234,11 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
 	if e := c.entities[call.Target.EntityType]; e != nil {
 		out.Amounts = e.amounts
-		if _, ok := e.fields["inactive"]; ok && call.Operation == opCreate {
+		switch {
+		case call.Operation != opCreate:
+		case e.hasInactive():
 			out.Undo = connector.UndoExcept("the record stays, inactive")
-		} else if call.Operation == opCreate {
+		default:
 			out.Undo = connector.NoUndo("a transaction that was created stays")
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // Execute implements [connector.Connector]. It writes each record at most once. An update of class C
 // reads the record before and after the write, if the record can be read.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	e, v := c.look(call)
+	e, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v.Err())
 	}
@@ -52,8 +52,7 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	if c.readerOf(e) != readsNothing {
 		var failure *connector.Error
 		if before, failure = c.readRecord(ctx, e, call.Target.EntityRef, c.readerOf(e)); failure != nil {
-			failure.Kind = connector.NotSent // the change was not sent
-			return connector.Result{}, failure
+			return connector.Result{}, rest.NothingSent(failure)
 		}
 		if state := e.differences(before, call); !state.Matches {
 			return connector.Result{}, rest.Changed(state)
@@ -78,7 +77,7 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 		return res, x.refusal(false)
 	}
 	res.ExternalID = id
-	res.ResponseMetadata = c.proof(x, e, id)
+	res.ResponseMetadata = c.receiptMetadata(x, e, id)
 	res.Reversal = e.reversal(call, before)
 	return res, c.verify(ctx, e, call, &res, id)
 }
@@ -105,7 +104,7 @@ func (c *Connector) create(ctx context.Context, e *entity, call connector.Call) 
 		id = ""
 	}
 	res.ExternalID = id
-	res.ResponseMetadata = c.proof(x, e, id)
+	res.ResponseMetadata = c.receiptMetadata(x, e, id)
 	failure = c.verify(ctx, e, call, &res, eid)
 	res.Reversal = e.undoCreate(call, res.ExternalID)
 	return res, failure
@@ -148,12 +147,12 @@ func (e *entity) asApproved(r *record, change gatehouse.JSON) *connector.Error {
 	}
 	return &connector.Error{
 		Kind: connector.Ambiguous, Code: "not_as_approved",
-		Detail: "NetSuite has saved other values than the approved ones: " + rest.Brief(r.state(names)),
+		Detail: "NetSuite saved values that differ from the approved ones: " + rest.Brief(r.state(names)),
 	}
 }
 
-// proof is the answer's metadata with the members that all NetSuite receipts have.
-func (c *Connector) proof(x *exchange, e *entity, id string) gatehouse.JSON {
+// receiptMetadata is the answer's metadata with the members that all NetSuite receipts have.
+func (c *Connector) receiptMetadata(x *exchange, e *entity, id string) gatehouse.JSON {
 	j := rest.With(x.answer.Metadata(x.doc), "record_type", gatehouse.StringJSON(e.Record))
 	if id != "" {
 		j = rest.With(j, "ns_internal_id", gatehouse.StringJSON(id))
@@ -196,15 +195,18 @@ func (e *entity) reversal(call connector.Call, before *record) *gatehouse.Revers
 	}
 }
 
+// inactive is the name of the boolean field that makes a record inactive.
+const inactive = "inactive"
+
+func (e *entity) hasInactive() bool {
+	f, ok := e.fields[inactive]
+	return ok && f.Type == typeBoolean
+}
+
 // undoCreate describes the reversal of a create: an update that makes the new record inactive. It is nil
 // if the entity has no boolean field inactive.
 func (e *entity) undoCreate(call connector.Call, id string) *gatehouse.Reversal {
-	const inactive = "inactive"
-	f, ok := e.fields[inactive]
-	if !ok || f.Type != typeBoolean || id == "" {
-		return nil
-	}
-	if was, ok := call.ProposedChange.Get(inactive); ok && was == "true" {
+	if was, ok := call.ProposedChange.Get(inactive); id == "" || !e.hasInactive() || ok && was == "true" {
 		return nil
 	}
 	return &gatehouse.Reversal{

@@ -32,8 +32,8 @@ type account struct {
 	tokens   map[string]time.Time
 	nonces   map[string]bool
 	tba      map[string]string
-	// roleless says that the role may not use the record service.
-	roleless bool
+	// refusal, when set, is the status with which the record service refuses to describe a type.
+	refusal int
 	// userEvent, when set, runs when a record is saved.
 	userEvent func(fields map[string]any)
 	// fault handles a request that changes something, and reports whether it did; with applied, it
@@ -276,11 +276,11 @@ func (a *account) serveRecord(w http.ResponseWriter, r *http.Request, body []byt
 	w.WriteHeader(204)
 }
 
-// serveCatalog describes a record type, if the role may use the record service.
+// serveCatalog describes a record type.
 func (a *account) serveCatalog(w http.ResponseWriter, kind string) {
 	switch {
-	case a.roleless:
-		fail(w, 403, "USER_ERROR", false)
+	case a.refusal != 0:
+		fail(w, a.refusal, "USER_ERROR", false)
 	case schemas[kind] == nil:
 		fail(w, 404, "INVALID_RCRD_TYPE", false)
 	default:

@@ -87,7 +87,7 @@ func compileEntity(name string, e Entity, needsREST bool) (*entity, error) {
 	switch {
 	case !netsuiteName.MatchString(e.Record):
 		return nil, fmt.Errorf("%s.record: must name a record type", at)
-	case needsREST && !netsuiteName.MatchString(e.RESTRecord):
+	case needsREST && e.Line == nil && !netsuiteName.MatchString(e.RESTRecord):
 		return nil, fmt.Errorf("%s.rest_record: must name a record type of the record service", at)
 	case len(e.Fields) == 0:
 		return nil, fmt.Errorf("%s.fields: at least one is needed", at)
@@ -105,7 +105,7 @@ func compileEntity(name string, e Entity, needsREST bool) (*entity, error) {
 	}
 	for _, f := range out.fields {
 		if f.Type == typeLines && e.Line != nil {
-			return nil, fmt.Errorf("%s.fields.%s: a line has no lines", at, f.name)
+			return nil, fmt.Errorf("%s.fields.%s: an entity with line cannot have fields of type lines", at, f.name)
 		}
 	}
 	out.amounts = out.moneyFields()
@@ -151,16 +151,15 @@ func compileField(name string, cfg Field, linesToo bool) (*field, error) {
 	case "":
 		f.Type = typeText
 	case typeMoney:
-		if f.Scale == 0 {
-			f.Scale = 2
-		}
+		f.scale = 2
 	case typeDecimal:
-		if f.Scale == 0 {
-			f.Scale = 8
-		}
+		f.scale = 8
 	case typeChoice:
 		if len(f.Values) == 0 {
-			return nil, errors.New("values: a choice needs them")
+			return nil, errors.New("values: required for a choice")
+		}
+		if ids := slices.Sorted(maps.Values(f.Values)); len(slices.Compact(ids)) < len(f.Values) {
+			return nil, errors.New("values: two names have the same NetSuite value")
 		}
 	case typeLines:
 		return compileLines(f, linesToo)
@@ -168,11 +167,16 @@ func compileField(name string, cfg Field, linesToo bool) (*field, error) {
 	default:
 		return nil, fmt.Errorf("type: %s is not known", gatehouse.Quote(f.Type))
 	}
+	if f.Scale != nil {
+		f.scale = *f.Scale
+	}
 	switch {
 	case !netsuiteName.MatchString(f.Field.Field) || !netsuiteName.MatchString(f.REST):
 		return nil, errors.New("field: must be the id of a field")
-	case f.Scale < 0 || f.Scale > 15:
+	case f.scale < 0 || f.scale > 15:
 		return nil, errors.New("scale: must be 0 to 15")
+	case f.scale != 0 && f.Type != typeMoney && f.Type != typeDecimal:
+		return nil, errors.New("scale: is for money and decimal")
 	case f.Level != 0 && !f.Level.Valid():
 		return nil, errors.New("level: must be 1 to 5")
 	case f.Type != typeText && f.MaxLength != 0, f.MaxLength < 0:
@@ -199,7 +203,7 @@ func compileField(name string, cfg Field, linesToo bool) (*field, error) {
 func compileLines(f *field, linesToo bool) (*field, error) {
 	switch {
 	case !linesToo:
-		return nil, errors.New("type: lines have no lines")
+		return nil, errors.New("type: a field of lines cannot have type lines")
 	case !netsuiteName.MatchString(f.Sublist):
 		return nil, errors.New("sublist: must be the id of a sublist")
 	case len(f.Lines) == 0:

@@ -39,6 +39,7 @@ func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
 // type, or with entity_refs and another operation than bulk_update, has L5.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
+	_, known := c.Operation(call.Operation)
 	switch {
 	case ok && call.Operation == opBulkUpdate:
 		level := c.cfg.operationFloor(opBulkUpdate)
@@ -47,7 +48,7 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 			level = max(level, fields)
 		}
 		return level
-	case !ok || len(call.Target.EntityRefs) > 0:
+	case !ok || !known || len(call.Target.EntityRefs) > 0:
 		return gatehouse.L5
 	}
 	fields, all := e.levels().Of(connector.Fields(call.ProposedChange))
@@ -61,12 +62,13 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, entity := range slices.Sorted(maps.Keys(c.entities)) {
-		create := connector.Levels{Floor: c.cfg.Operations[opCreate].Floor}
-		update := connector.Levels{Floor: c.cfg.Operations[opUpdate].Floor, Fields: c.entities[entity].levels()}
-		out = append(out, create.Declarations(opCreate, entity)...)
-		out = append(out, update.Declarations(opUpdate, entity)...)
-		bulk := connector.Levels{Floor: c.cfg.Operations[opBulkUpdate].Floor}
-		out = append(out, bulk.Declarations(opBulkUpdate, entity)...)
+		for _, op := range []string{opCreate, opUpdate, opBulkUpdate} {
+			l := connector.Levels{Floor: c.cfg.Operations[op].Floor, Fields: c.entities[entity].levels()}
+			if op != opUpdate {
+				l = l.Raising(c.cfg.operationFloor(op))
+			}
+			out = append(out, l.Declarations(op, entity)...)
+		}
 	}
 	return out
 }

@@ -397,11 +397,22 @@ func TestConfiguration(t *testing.T) {
 		"record":         func(c *netsuite.Config) { c.Entities["boat"] = netsuite.Entity{Record: "a/b"} },
 		"only a restlet": func(c *netsuite.Config) { c.Entities["vendor_cost"] = netsuite.Entity{} },
 		"restlet: needs": func(c *netsuite.Config) { c.RESTlet = &netsuite.RESTlet{Script: "1&x=2", Deploy: "1"} },
-		"there is no restlet": func(c *netsuite.Config) {
+		"needs restlet to be configured": func(c *netsuite.Config) {
 			c.Operations = map[string]netsuite.Operation{"update": {Via: "restlet"}}
 		},
 		"type": func(c *netsuite.Config) {
 			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"x": {Field: "x", Type: "blob"}}}
+		},
+		"x.scale: is for": func(c *netsuite.Config) {
+			two := 2
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{
+				"x": {Field: "x", Type: "integer", Scale: &two},
+			}}
+		},
+		"the same NetSuite value": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{
+				"x": {Field: "x", Type: "choice", Values: map[string]string{"on": "1", "enabled": "1"}},
+			}}
 		},
 		"certificate_id": func(c *netsuite.Config) {
 			c.Auth = netsuite.Auth{OAuth2: &netsuite.OAuth2{ClientID: "x",
@@ -418,6 +429,48 @@ func TestConfiguration(t *testing.T) {
 	})
 }
 
+// TestLineNeedsNoRESTRecord: the record service neither reads nor writes a line of a sublist.
+func TestLineNeedsNoRESTRecord(t *testing.T) {
+	t.Parallel()
+	cfg := newAccount(t).draft()
+	cfg.RESTlet.Reads = "rest"
+	cfg.Entities["price"] = netsuite.Entity{
+		Record: "pricelist", Line: &netsuite.Line{Sublist: "price", Key: "level"},
+		Fields: map[string]netsuite.Field{"amount": {Field: "amount", Type: "money"}},
+	}
+	newConnector(t, cfg)
+}
+
+// TestRefusedAddress: a read before an update is refused for good. Nothing can be sent later either.
+func TestRefusedAddress(t *testing.T) {
+	t.Parallel()
+	cfg := newAccount(t).config()
+	cfg.Auth, cfg.AllowPrivate, cfg.RESTURL, cfg.RESTletsURL = tbaAuth, false, "https://localhost:1", ""
+	_, err := newConnector(t, cfg).Execute(t.Context(), update(`{}`, `{"phone":"1"}`))
+	connectortest.WantFailure(t, err, connector.Terminal, "address_refused")
+	cfg = newAccount(t).ours()
+	cfg.Auth, cfg.AllowPrivate, cfg.RESTURL, cfg.RESTletsURL = tbaAuth, false, "https://localhost:1", "https://localhost:1"
+	_, err = newConnector(t, cfg).Check(t.Context(), bulk(2))
+	connectortest.WantFailure(t, err, connector.Terminal, "address_refused")
+	_, _, err = newConnector(t, cfg).ReadBack(t.Context(), bulk(2))
+	connectortest.WantFailure(t, err, connector.Terminal, "address_refused")
+}
+
+// TestUndoNeedsABoolean: only a boolean field inactive makes a new record inactive again.
+func TestUndoNeedsABoolean(t *testing.T) {
+	t.Parallel()
+	cfg := newAccount(t).config()
+	cfg.Entities["boat"] = netsuite.Entity{Record: "boat", RESTRecord: "boat", Fields: map[string]netsuite.Field{
+		"inactive": {Field: "isinactive"},
+	}}
+	c := newConnector(t, cfg)
+	for entity, want := range map[string]bool{"vendor": true, "boat": false, "journal": false} {
+		if d := c.Declared(create(entity, `{}`)); d.Undo.Possible != want {
+			t.Errorf("%s: %+v", entity, d.Undo)
+		}
+	}
+}
+
 // TestFloors: a declared field lowers the level of an update, and not that of a create.
 func TestFloors(t *testing.T) {
 	t.Parallel()
@@ -431,9 +484,10 @@ func TestFloors(t *testing.T) {
 		{update(`{}`, `{"phone":"1"}`), 1},
 		{update(`{}`, `{"phone":"1","credit_limit":1}`), 3},
 		{create("vendor", `{"company_name":"V","phone":"1"}`), 4},
+		{connector.Call{Operation: "merge", Target: gatehouse.Target{EntityType: "vendor"}}, 5},
 	} {
 		if got := c.Floor(f.call); got != f.want {
-			t.Errorf("%s: %d, want %d", f.call.ProposedChange, got, f.want)
+			t.Errorf("%s %s: %d, want %d", f.call.Operation, f.call.ProposedChange, got, f.want)
 		}
 	}
 	if d := c.Declarations(); len(d) != 1 || d[0].Field != "phone" {

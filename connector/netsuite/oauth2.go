@@ -70,7 +70,7 @@ func parseKey(text string) (crypto.Signer, jose.SignatureAlgorithm, error) {
 	case "EC PRIVATE KEY":
 		key, err = x509.ParseECPrivateKey(block.Bytes)
 	default:
-		err = errors.New("another kind")
+		err = errors.ErrUnsupported
 	}
 	if err != nil {
 		return nil, "", errors.New("is not a private key in PKCS #8, PKCS #1 or SEC 1")

@@ -59,8 +59,8 @@ func errorCode(doc gatehouse.JSON) string {
 	return s
 }
 
-// thrown classifies an unsuccessful answer of a script that may have saved something before its error.
-func (x *exchange) thrown() *connector.Error {
+// scriptFailure classifies an unsuccessful answer of a script that may have saved something before its error.
+func (x *exchange) scriptFailure() *connector.Error {
 	e := x.refusal(true)
 	if x.answer.Status == http.StatusBadRequest && e.Kind == connector.Terminal {
 		e.Kind = connector.Ambiguous

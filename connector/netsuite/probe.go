@@ -27,7 +27,7 @@ func (c *Connector) Probe(ctx context.Context) error {
 func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	ours := c.cfg.RESTlet != nil && c.cfg.RESTlet.Protocol == protocolOurs
+	ours := c.cfg.RESTlet != nil && c.cfg.RESTlet.Protocol == protocolGatehouse
 	r := c.describe()
 	if ours {
 		r = c.restlet(http.MethodGet, url.Values{"protocol": {protocol}, "do": {"ping"}})
@@ -41,10 +41,10 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	case s == http.StatusUnauthorized:
 		return "", fmt.Errorf("the login is refused: %s", x.refusal(false).Detail)
 	case s == http.StatusOK && ours && rest.Text(x.doc, "outcome") != "ready":
-		return "", errors.New("the RESTlet does not speak the protocol that the configuration names")
+		return "", errors.New("the RESTlet does not support the configured protocol")
 	case s == http.StatusOK:
 		return accepted, nil
-	case c.reader() == readsNothing && s >= 400 && s < 500 && s != http.StatusTooManyRequests:
+	case c.reader() == readsNothing && (s == http.StatusForbidden || s == http.StatusNotFound):
 		// Only the record service refused the request. Changes through a RESTlet do not need it.
 		limit := ", whose role may not use the record service"
 		if c.cfg.via(opCreate) == viaREST {

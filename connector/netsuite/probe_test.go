@@ -42,18 +42,20 @@ func TestProbe(t *testing.T) {
 		"token revoked": {restOverTBA, nil, revoked, "", "the login is refused", ""},
 		"another account": {restOverTBA, func(_ *account, c *netsuite.Config) { c.Account = "7654321" },
 			secrets, "", "the login is refused", ""},
-		"role without the service": {restOverTBA, func(a *account, _ *netsuite.Config) { a.roleless = true },
+		"role without the service": {restOverTBA, func(a *account, _ *netsuite.Config) { a.refusal = 403 },
 			secrets, "", "403", ""},
 		"unknown record type": {(*account).config, func(_ *account, c *netsuite.Config) {
 			c.Entities = map[string]netsuite.Entity{"vendor": {RESTRecord: "vendors"}}
 		}, secrets, "", "404", ""},
 		"a RESTlet of theirs": {(*account).draft, nil, secrets, accepted, "", "metadata-catalog/customer"},
-		"a RESTlet of theirs alone": {(*account).draft, func(a *account, _ *netsuite.Config) { a.roleless = true },
+		"a RESTlet of theirs alone": {(*account).draft, func(a *account, _ *netsuite.Config) { a.refusal = 403 },
 			secrets, accepted + ", whose role may not use the record service, which create needs", "", ""},
 		"a RESTlet of theirs for all": {(*account).draft, func(a *account, c *netsuite.Config) {
-			a.roleless = true
+			a.refusal = 403
 			c.Operations = map[string]netsuite.Operation{"create": {Via: "restlet"}}
 		}, secrets, accepted + ", whose role may not use the record service", "", ""},
+		"a RESTlet of theirs, another refusal": {(*account).draft,
+			func(a *account, _ *netsuite.Config) { a.refusal = 400 }, secrets, "", "400", ""},
 		"a RESTlet of theirs, revoked": {(*account).draft, nil, revoked, "", "the login is refused", ""},
 		"ours": {func(a *account) netsuite.Config {
 			a.deploy()
@@ -63,7 +65,7 @@ func TestProbe(t *testing.T) {
 			a.script = func(*account, string, map[string]any, map[string]string) (int, any) {
 				return 200, map[string]any{"hello": "world"}
 			}
-		}, secrets, "", "the protocol that the configuration names", ""},
+		}, secrets, "", "the configured protocol", ""},
 	} {
 		a := newAccount(t)
 		cfg := test.config(a)

@@ -24,7 +24,7 @@ func (c *Connector) reader() int {
 	switch {
 	case c.cfg.via(opUpdate) == viaREST:
 		return readsREST
-	case c.cfg.RESTlet.Protocol == protocolOurs:
+	case c.cfg.RESTlet.Protocol == protocolGatehouse:
 		return readsRESTlet
 	case c.cfg.RESTlet.Reads == viaREST:
 		return readsREST
@@ -63,16 +63,13 @@ func (c *Connector) readRecord(ctx context.Context, e *entity, ref string, how i
 	var failure *connector.Error
 	w := wireREST
 	if how == readsRESTlet {
-		w = wireOurs
+		w = wireGatehouse
 		x, failure = c.do(ctx, c.restlet(http.MethodGet, e.readParameters(ref)))
 	} else {
 		x, failure = c.do(ctx, c.record(http.MethodGet, e, ref))
 	}
 	if failure != nil {
-		if failure.Kind == connector.Ambiguous {
-			failure.Kind = connector.Transient
-		}
-		return nil, failure
+		return nil, rest.ReadFailure(failure)
 	}
 	if x.answer.Status == http.StatusNotFound && how == readsREST || errorCode(x.doc) == "RCRD_DSNT_EXIST" {
 		return nil, nil
@@ -103,7 +100,7 @@ func (e *entity) recordOf(doc, object gatehouse.JSON, w wire) *record {
 		out.id, out.modified = rest.Text(doc, "id"), rest.Text(doc, "lastModifiedDate")
 	}
 	for name, f := range e.fields {
-		key := f.inner(w)
+		key := f.wireName(w)
 		if f.Type == typeLines {
 			key = f.Sublist
 		}
@@ -183,13 +180,13 @@ func (e *entity) differing(r *record, change gatehouse.JSON) []string {
 
 // Checks implements [connector.SelectiveChecker].
 func (c *Connector) Checks(call connector.Call) bool {
-	e, v := c.look(call)
+	e, v := c.validate(call)
 	return len(v) == 0 && call.Operation != opCreate && c.readerOf(e) != readsNothing
 }
 
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	e, v := c.look(call)
+	e, v := c.validate(call)
 	switch {
 	case len(v) > 0:
 		return connector.State{}, rest.Invalid(v.Err())
@@ -211,17 +208,12 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 }
 
 // ReadsState implements [connector.StateReader].
-func (c *Connector) ReadsState(call connector.Call) bool {
-	e, v := c.look(call)
-	return len(v) == 0 && call.Operation != opCreate && c.readerOf(e) != readsNothing
-}
+func (c *Connector) ReadsState(call connector.Call) bool { return c.Checks(call) }
 
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
 	if !c.ReadsState(call) {
-		return connector.Snapshot{}, &connector.Error{
-			Kind: connector.Terminal, Code: "unsupported", Detail: "the state of this target cannot be read",
-		}
+		return connector.Snapshot{}, rest.NoState()
 	}
 	e := c.entities[call.Target.EntityType]
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -257,7 +249,7 @@ func (e *entity) snapshot(r *record, call connector.Call) connector.Snapshot {
 // ReadBack implements [connector.ReadBacker]. It never returns Absent, because an earlier call may
 // still arrive.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
-	e, v := c.look(call)
+	e, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.Inconclusive, connector.Result{}, rest.Invalid(v.Err())
 	}
@@ -266,7 +258,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if call.Operation == opBulkUpdate {
 		return c.readBackBulk(ctx, e, call)
 	}
-	if c.cfg.via(call.Operation) == viaRESTlet && c.cfg.RESTlet.Protocol == protocolOurs {
+	if c.cfg.via(call.Operation) == viaRESTlet && c.cfg.RESTlet.Protocol == protocolGatehouse {
 		return c.readBackKey(ctx, e, call)
 	}
 	ref, how := call.Target.EntityRef, c.readerOf(e)

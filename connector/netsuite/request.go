@@ -147,8 +147,8 @@ func (e *entity) restletChange(call connector.Call, w wire) []gatehouse.Member {
 }
 
 func (c *Connector) restletWire() wire {
-	if c.cfg.RESTlet.Protocol == protocolOurs {
-		return wireOurs
+	if c.cfg.RESTlet.Protocol == protocolGatehouse {
+		return wireGatehouse
 	}
 	return wirePlain
 }

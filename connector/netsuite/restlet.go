@@ -24,12 +24,12 @@ func (c *Connector) callRESTlet(
 	}
 	res.ResponseMetadata = x.answer.Metadata(x.doc)
 	if x.answer.Status < 200 || x.answer.Status > 299 {
-		if c.cfg.RESTlet.Protocol == protocolOurs { // after a save, our RESTlet reports errors with status 200
+		if c.cfg.RESTlet.Protocol == protocolGatehouse { // after a save, Gatehouse's RESTlet reports errors with status 200
 			return res, nil, x.refusal(true)
 		}
-		return res, nil, x.thrown()
+		return res, nil, x.scriptFailure()
 	}
-	if failure = c.judge(x); failure != nil {
+	if failure = c.classifyBody(x); failure != nil {
 		return res, nil, failure
 	}
 	after = c.settle(e, call, x, before, &res)
@@ -40,15 +40,15 @@ func (c *Connector) callRESTlet(
 	return res, after, failure
 }
 
-// judge classifies the body of an answer with a status 2xx; nil if the RESTlet has saved the change.
-func (c *Connector) judge(x *exchange) *connector.Error {
+// classifyBody classifies the body of an answer with a status 2xx; nil if the RESTlet has saved the change.
+func (c *Connector) classifyBody(x *exchange) *connector.Error {
 	e := &connector.Error{Code: "answer_unreadable", Detail: "the RESTlet's answer cannot be read",
 		Says: x.answer.Text(x.doc)}
 	if !x.doc.IsObject() {
 		return e
 	}
-	if c.cfg.RESTlet.Protocol == protocolOurs {
-		return ofOurs(x.doc, e)
+	if c.cfg.RESTlet.Protocol == protocolGatehouse {
+		return gatehouseOutcome(x.doc, e)
 	}
 	if why, ok := x.doc.Get("error"); ok && why != "null" && why != `""` && why != "false" {
 		e.Code = "script_error"
@@ -72,11 +72,11 @@ var refusals = map[string]meaning{
 	"governance":           {connector.Transient, "usage_limit"},
 }
 
-// ofOurs classifies the outcome in an answer of Gatehouse's RESTlet: nil for an applied change, else e,
+// gatehouseOutcome classifies the outcome in an answer of Gatehouse's RESTlet: nil for an applied change, else e,
 // completed with the outcome's code and detail.
-func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
+func gatehouseOutcome(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 	if rest.Text(doc, "protocol") != protocol {
-		e.Code, e.Detail = "restlet_protocol", "the RESTlet does not speak the protocol that the configuration names"
+		e.Code, e.Detail = "restlet_protocol", "the RESTlet does not support the configured protocol"
 		return e
 	}
 	detail := rest.Text(doc, "detail")
@@ -88,7 +88,7 @@ func ofOurs(doc gatehouse.JSON, e *connector.Error) *connector.Error {
 		return nil
 	case "in_doubt":
 		e.Code = "in_doubt"
-		e.Detail = "an earlier call under this key began, and left no result: " + detail
+		e.Detail = "an earlier call with this key started but stored no result: " + detail
 	case "refused":
 		code := rest.Text(doc, "code")
 		m, ok := refusals[code]
@@ -117,7 +117,7 @@ func (c *Connector) settle(
 	e *entity, call connector.Call, x *exchange, before *record, res *connector.Result,
 ) (after *record) {
 	res.ExternalID = internalID(x.doc)
-	res.ResponseMetadata = c.proof(x, e, res.ExternalID)
+	res.ResponseMetadata = c.receiptMetadata(x, e, res.ExternalID)
 	w := c.restletWire()
 	if object, _ := x.doc.Get("before"); object.IsObject() && before == nil {
 		before = e.recordOf(x.doc, object, w)

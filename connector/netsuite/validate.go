@@ -16,14 +16,17 @@ var (
 	lineRef   = regexp.MustCompile(`^[1-9][0-9]{0,17}/[1-9][0-9]{0,17}$`)
 )
 
+// maxViolations limits the violations of the lines of a bulk update.
+const maxViolations = 20
+
 // Validate implements [connector.Validator]. It makes no call.
 func (c *Connector) Validate(call connector.Call) error {
-	_, v := c.look(call)
+	_, v := c.validate(call)
 	return v.Err()
 }
 
-// look finds the entity of a call, and validates the call.
-func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
+// validate finds the entity of a call, and validates the call.
+func (c *Connector) validate(call connector.Call) (*entity, gatehouse.Violations) {
 	var v gatehouse.Violations
 	switch _, known := c.Operation(call.Operation); {
 	case !known:
@@ -49,16 +52,16 @@ func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 		return nil, v
 	}
 	if call.Operation == opBulkUpdate {
-		e.lookAtBulk(call, &v)
+		e.validateBulk(call, &v)
 	} else {
-		c.lookAtTarget(e, call, &v)
+		c.validateTarget(e, call, &v)
 	}
 	if problems := shape.Check("/proposed_change", call.ProposedChange); len(problems) > 0 {
 		return e, append(v, problems...)
 	}
 	if call.Operation == opBulkUpdate {
 		for _, line := range linesOf(call) {
-			if len(v) >= maxDifferences {
+			if len(v) >= maxViolations {
 				break
 			}
 			checkMembers("/proposed_change/"+escape(line.Target.EntityRef), e.fields, line.ProposedChange, &v)
@@ -72,9 +75,9 @@ func (c *Connector) look(call connector.Call) (*entity, gatehouse.Violations) {
 	return e, v
 }
 
-func (c *Connector) lookAtTarget(e *entity, call connector.Call, v *gatehouse.Violations) {
+func (c *Connector) validateTarget(e *entity, call connector.Call, v *gatehouse.Violations) {
 	if len(call.Target.EntityRefs) > 0 {
-		v.Add("/target/entity_refs", "is not taken: %s changes one record", call.Operation)
+		v.Add("/target/entity_refs", "is not supported: %s changes one record", call.Operation)
 	}
 	if call.Operation == opCreate {
 		if pre, _ := call.CurrentState.Fields(); call.Target.Version != "" || len(pre) > 0 {

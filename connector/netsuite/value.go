@@ -28,15 +28,16 @@ const isoDate = "2006-01-02"
 type wire int
 
 const (
-	wireREST  wire = iota
-	wireOurs       // Gatehouse's RESTlet: numbers as strings, dates as YYYY-MM-DD
-	wirePlain      // another RESTlet: numbers as strings, dates in the field's format
+	wireREST      wire = iota
+	wireGatehouse      // Gatehouse's RESTlet: numbers as strings, dates as YYYY-MM-DD
+	wirePlain          // another RESTlet: numbers as strings, dates in the field's format
 )
 
 // field is a compiled [Field].
 type field struct {
 	Field
 	name   string
+	scale  int
 	layout string // of a date, for package time
 	lines  map[string]*field
 }
@@ -69,8 +70,8 @@ func (f *field) check(at string, j gatehouse.JSON, v *gatehouse.Violations) {
 		switch {
 		case !ok:
 			v.Add(at, "must be a number without an exponent")
-		case len(fraction) > f.Scale:
-			v.Add(at, "has more than %d digits after the point", f.Scale)
+		case len(fraction) > f.scale:
+			v.Add(at, "has more than %d digits after the point", f.scale)
 		case len(digits) > maxDigits:
 			v.Add(at, "has more than %d digits", maxDigits)
 		}
@@ -168,8 +169,8 @@ func (f *field) read(j gatehouse.JSON, w wire) gatehouse.JSON {
 	return j
 }
 
-// inner is the field's name on the wire.
-func (f *field) inner(w wire) string {
+// wireName is the field's name on the wire.
+func (f *field) wireName(w wire) string {
 	if w == wireREST {
 		return f.REST
 	}
@@ -183,7 +184,7 @@ func (f *field) sendLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 		members, _ := line.Fields()
 		for k, m := range members {
 			inner := f.lines[m.Name]
-			members[k] = gatehouse.Member{Name: inner.inner(w), Value: inner.send(m.Value, w)}
+			members[k] = gatehouse.Member{Name: inner.wireName(w), Value: inner.send(m.Value, w)}
 		}
 		lines[i] = gatehouse.ObjectJSON(members...)
 	}
@@ -202,7 +203,7 @@ func (f *field) readLines(j gatehouse.JSON, w wire) gatehouse.JSON {
 	for i, line := range lines {
 		members := make([]gatehouse.Member, 0, len(f.lines))
 		for name, inner := range f.lines {
-			value, _ := line.Get(inner.inner(w))
+			value, _ := line.Get(inner.wireName(w))
 			members = append(members, gatehouse.Member{Name: name, Value: inner.read(value, w)})
 		}
 		lines[i] = gatehouse.ObjectJSON(members...)

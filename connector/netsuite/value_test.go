@@ -36,7 +36,7 @@ func TestValues(t *testing.T) {
 		c.field.Field = "f"
 		f, err := compileField("f", c.field, false)
 		connectortest.Must(t, err)
-		for w, want := range map[wire]gatehouse.JSON{wireREST: c.rest, wireOurs: c.ours, wirePlain: c.plain} {
+		for w, want := range map[wire]gatehouse.JSON{wireREST: c.rest, wireGatehouse: c.ours, wirePlain: c.plain} {
 			sent := f.send(c.value, w)
 			if sent != want {
 				t.Errorf("%s %s is sent as %s, want %s", f.Type, c.value, sent, want)
@@ -44,6 +44,23 @@ func TestValues(t *testing.T) {
 			if got := f.read(sent, w); !f.same(c.value, got) {
 				t.Errorf("%s %s is read as %s", f.Type, c.value, got)
 			}
+		}
+	}
+}
+
+// TestScale: money has two digits after the point, but a currency such as the yen has none.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		scale *int
+		value gatehouse.JSON
+		wrong int
+	}{{nil, `12.50`, 0}, {nil, `12.505`, 1}, {new(int), `12`, 0}, {new(int), `12.5`, 1}} {
+		f, err := compileField("f", Field{Field: "f", Type: "money", Scale: c.scale}, false)
+		connectortest.Must(t, err)
+		var v gatehouse.Violations
+		if f.check("/f", c.value, &v); len(v) != c.wrong {
+			t.Errorf("scale %v, %s: %v", c.scale, c.value, v)
 		}
 	}
 }

@@ -145,13 +145,12 @@ func (s *signIn) fetch(ctx context.Context) (string, time.Time, *connector.Error
 		}
 		return "", time.Time{}, failed
 	case decoded != nil || got.AccessToken == "":
-		return "", time.Time{}, rest.NotSent("token_refused", "the answer to the request for an access token has none")
+		return "", time.Time{}, rest.NotSent("token_refused", "the answer contains no access token")
 	case !s.isSite(got.InstanceURL):
 		// Without this check, the token would be sent to another org than the configured one.
 		return "", time.Time{}, rest.NotSent(
 			"token_refused",
-			"the access token is for "+gatehouse.Quote(got.InstanceURL)+
-				", and site is another address",
+			"the access token is for "+gatehouse.Quote(got.InstanceURL)+", which is not the configured site",
 		)
 	}
 	return got.AccessToken, time.Now().Add(tokenLife), nil

@@ -23,9 +23,9 @@ func (c *Connector) send(
 	return res, a, failed
 }
 
-// settled reads a record repeatedly until the second of its last change has passed on Salesforce's
+// readSettled reads a record repeatedly until the second of its last change has passed on Salesforce's
 // clock. Any later write then sets another time than the one that was read.
-func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *connector.Error) {
+func (c *Connector) readSettled(ctx context.Context, call connector.Call) (record, *connector.Error) {
 	for read := range 3 {
 		if read > 0 {
 			select {
@@ -39,7 +39,7 @@ func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *
 			return r, failed
 		}
 	}
-	e := rest.NotSent("too_recent", "the record changes all the time, or says that it was changed in the future")
+	e := rest.NotSent("too_recent", "each read found a change of the last second, or LastModifiedDate is in the future")
 	e.RetryAfter = 5 * time.Second
 	return record{}, e
 }
@@ -47,7 +47,7 @@ func (c *Connector) settled(ctx context.Context, call connector.Call) (record, *
 // update sets fields on the condition that the record was not written since it was read. The answer
 // does not contain the new values, so they are read again.
 func (c *Connector) update(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	was, failed := c.settled(ctx, call)
+	was, failed := c.readSettled(ctx, call)
 	if failed != nil {
 		return connector.Result{}, failed
 	}
@@ -128,9 +128,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	case failed != nil:
 		return connector.Result{}, rest.NothingSent(failed)
 	case !gone:
-		res := rest.MadeBefore(made.id)
-		res.Reversal = undoing(call, made)
-		return res, nil
+		return created(call, made, rest.MadeBefore(made.id))
 	}
 	res, a, failed := c.send(ctx, http.MethodPatch, c.path(object, field, key), nil, call.ProposedChange,
 		http.StatusCreated, http.StatusOK, http.StatusNoContent)
@@ -145,6 +143,11 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 		}
 	}
 	res.ExternalID = made.id
+	return created(call, made, res)
+}
+
+// created compares a created record with the approved one, and adds the reversal to the result.
+func created(call connector.Call, made record, res connector.Result) (connector.Result, *connector.Error) {
 	if failed := differs(call.ProposedChange, record{}, made); failed != nil {
 		return res, failed
 	}
@@ -177,12 +180,9 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	if failed != nil {
 		return connector.Inconclusive, connector.Result{}, failed
 	}
-	there := !gone // for a create, the key identifies its record
-	switch call.Operation {
-	case opDelete:
+	there := !gone && differs(call.ProposedChange, record{}, now) == nil
+	if call.Operation == opDelete {
 		there, now.id = deleted, ref
-	case opUpdate:
-		there = there && differs(call.ProposedChange, record{}, now) == nil
 	}
 	if !there {
 		return connector.Inconclusive, connector.Result{}, nil

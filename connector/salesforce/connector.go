@@ -32,8 +32,9 @@ type Connector struct {
 }
 
 var (
-	_ typed.Connector  = (*Connector)(nil)
-	_ connector.Lister = (*Connector)(nil)
+	_ typed.Connector            = (*Connector)(nil)
+	_ connector.SelectiveChecker = (*Connector)(nil)
+	_ connector.Lister           = (*Connector)(nil)
 )
 
 // New makes a connector from a configuration, with the value of the secret that it names. It makes

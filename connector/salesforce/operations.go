@@ -30,8 +30,8 @@ const (
 	changesNothing = `{"type": "object", "maxProperties": 0}`
 )
 
-// written are the fields that Salesforce sets itself, in folded spelling.
-var written = []string{
+// systemFields are the fields that Salesforce sets itself, in folded spelling.
+var systemFields = []string{
 	"id", "attributes", "isdeleted", "createdbyid", "createddate", "lastmodifiedbyid", "lastmodifieddate",
 	"systemmodstamp",
 	"lastactivitydate", "lastvieweddate", "lastreferenceddate",
@@ -90,7 +90,7 @@ func (c *Connector) Declarations() []connector.Declaration {
 		for _, op := range operationNames {
 			l := c.levels(object, op)
 			if op != opUpdate {
-				l.Fields = nil
+				l = l.Raising(gatehouse.L4)
 			}
 			out = append(out, l.Declarations(op, object)...)
 		}
@@ -114,7 +114,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		switch near, isNear := spelling.Near(name, maps.Keys(c.objects[object].Fields)); {
 		case isNear:
 			v.Add("/proposed_change/"+name, "is another spelling of %s; use that spelling", gatehouse.Quote(near))
-		case slices.Contains(written, folded):
+		case slices.Contains(systemFields, folded):
 			v.Add("/proposed_change/"+name, "is set by Salesforce")
 		case key != "" && folded == spelling.Fold(key):
 			v.Add("/proposed_change/"+name, "is set by the connector, when it creates a record")

@@ -11,9 +11,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// held is the minimum pause of all calls after the org's limit was reached. Salesforce does not document
+// limitPause is the minimum pause of all calls after the org's limit was reached. Salesforce does not document
 // how long to wait: the limit counts calls within 24 hours, or concurrent long calls.
-const held = time.Minute
+const limitPause = time.Minute
 
 var codeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,79}$`)
 
@@ -42,7 +42,7 @@ func outcome(a *rest.Answer) *connector.Error {
 	}
 	switch {
 	case code == "REQUEST_LIMIT_EXCEEDED" && a.Status == http.StatusForbidden:
-		e.Kind, e.Code, e.RetryAfter = connector.Transient, "rate_limited", max(e.RetryAfter, held)
+		e.Kind, e.Code, e.RetryAfter = connector.Transient, "rate_limited", max(e.RetryAfter, limitPause)
 	case code == "UNABLE_TO_LOCK_ROW" && a.Status < 500:
 		e.Kind, e.Code = connector.Transient, "row_locked"
 	case code == "INVALID_SESSION_ID" && a.Status == http.StatusUnauthorized:

@@ -161,9 +161,12 @@ func (c *Connector) before(ctx context.Context, call connector.Call) (record, *c
 	return r, nil
 }
 
+// Checks implements [connector.SelectiveChecker].
+func (c *Connector) Checks(call connector.Call) bool { return call.Operation != opCreate }
+
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if call.Operation == opCreate {
+	if !c.Checks(call) {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
 	r, gone, _, failed := c.read(ctx, c.names(call), call.Target.EntityType, call.Target.EntityRef)
@@ -177,7 +180,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 }
 
 // ReadsState implements [connector.StateReader].
-func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+func (c *Connector) ReadsState(call connector.Call) bool { return c.Checks(call) }
 
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {

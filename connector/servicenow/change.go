@@ -31,7 +31,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call) (connector.
 	if c.condition != "" {
 		body = append(body, gatehouse.Member{Name: c.condition, Value: gatehouse.StringJSON(call.Target.Version)})
 	}
-	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(names...), nil,
+	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), fieldParameters(names...), nil,
 		gatehouse.ObjectJSON(body...))
 	if failed != nil {
 		return res, failed

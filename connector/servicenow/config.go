@@ -93,7 +93,7 @@ func (c *Config) validate() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tables)) {
 		if !nameForm.MatchString(name) {
-			return fmt.Errorf("tables: %s cannot name a table", gatehouse.Quote(name))
+			return fmt.Errorf("tables: %s is not a valid table name", gatehouse.Quote(name))
 		}
 		for _, op := range slices.Sorted(maps.Keys(c.Tables[name].Operations)) {
 			at := fmt.Sprintf("tables.%s.operations.%s", name, op)
@@ -113,7 +113,7 @@ func (c *Config) validate() error {
 			c.Condition = &Condition{Field: "u_gatehouse_expected"}
 		}
 		if !nameForm.MatchString(c.Condition.Field) {
-			return fmt.Errorf("condition.field: %s cannot name a field", gatehouse.Quote(c.Condition.Field))
+			return fmt.Errorf("condition.field: %s is not a valid field name", gatehouse.Quote(c.Condition.Field))
 		}
 	}
 	if (c.Auth.Basic == nil) == (c.Auth.OAuth == nil) {

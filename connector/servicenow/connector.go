@@ -31,8 +31,10 @@ type Connector struct {
 }
 
 var (
-	_ typed.Connector       = (*Connector)(nil)
-	_ connector.Conditional = (*Connector)(nil)
+	_ typed.Connector            = (*Connector)(nil)
+	_ connector.Conditional      = (*Connector)(nil)
+	_ connector.SelectiveChecker = (*Connector)(nil)
+	_ connector.Lister           = (*Connector)(nil)
 )
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It

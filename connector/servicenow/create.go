@@ -23,7 +23,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	body := gatehouse.ObjectJSON(append(fields,
 		gatehouse.Member{Name: "correlation_id", Value: gatehouse.StringJSON(call.TargetKey())})...)
 	names := append(connector.Fields(call.ProposedChange), "correlation_id")
-	res, a, failed := c.api.Do(ctx, http.MethodPost, tablePath(call.Target.EntityType), shows(names...), nil, body)
+	path := tablePath(call.Target.EntityType)
+	res, a, failed := c.api.Do(ctx, http.MethodPost, path, fieldParameters(names...), nil, body)
 	if failed != nil {
 		return res, failed
 	}
@@ -47,7 +48,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (record, b
 	found, failed := c.find(ctx, call.Target.EntityType, "correlation_id="+key, names...)
 	for _, r := range found {
 		// ServiceNow ignores a condition on an unknown field, so the value is compared here too.
-		if r.is("correlation_id", key) {
+		if r.hasValue("correlation_id", key) {
 			return r, true, nil
 		}
 	}

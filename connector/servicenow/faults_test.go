@@ -16,20 +16,20 @@ import (
 // whenWriting calls a function just before the next write is handled.
 func (w *world) whenWriting(do func()) {
 	var done atomic.Bool
-	f := func(r *http.Request) snowtest.Trouble {
+	f := func(r *http.Request) snowtest.Fault {
 		if r.Method != http.MethodGet && done.CompareAndSwap(false, true) {
 			do()
 		}
-		return snowtest.Trouble{}
+		return snowtest.Fault{}
 	}
-	w.trouble.Store(&f)
+	w.fault.Store(&f)
 }
 
 // TestFaults: what each answer to the write, and to the read before it, proves.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		trouble    snowtest.Trouble
+		fault      snowtest.Fault
 		write      connector.Kind
 		writeCode  string
 		read       connector.Kind
@@ -38,43 +38,43 @@ func TestFaults(t *testing.T) {
 		effects    int
 	}{
 		"answer lost": {
-			snowtest.Trouble{Drop: true}, connector.Ambiguous, "connection_lost",
+			snowtest.Fault{Drop: true}, connector.Ambiguous, "connection_lost",
 			connector.NotSent, "connection_lost", 0, 1,
 		},
 		"429": {
-			snowtest.Trouble{Status: 429, RetryAfter: "7"}, connector.Transient, "http_429",
+			snowtest.Fault{Status: 429, RetryAfter: "7"}, connector.Transient, "http_429",
 			connector.NotSent, "http_429", 7 * time.Second, 0,
 		},
 		"500": {
-			snowtest.Trouble{Status: 500}, connector.Ambiguous, "http_500",
+			snowtest.Fault{Status: 500}, connector.Ambiguous, "http_500",
 			connector.NotSent, "http_500", 0, 0,
 		},
 		"503": {
-			snowtest.Trouble{Status: 503, RetryAfter: "9"}, connector.Ambiguous, "http_503",
+			snowtest.Fault{Status: 503, RetryAfter: "9"}, connector.Ambiguous, "http_503",
 			connector.NotSent, "http_503", 9 * time.Second, 0,
 		},
 		"302": {
-			snowtest.Trouble{Status: 302}, connector.Terminal, "redirect",
+			snowtest.Fault{Status: 302}, connector.Terminal, "redirect",
 			connector.NotSent, "redirect", 0, 0,
 		},
 		"400": {
-			snowtest.Trouble{Status: 400}, connector.Terminal, "http_400",
+			snowtest.Fault{Status: 400}, connector.Terminal, "http_400",
 			connector.NotSent, "http_400", 0, 0,
 		},
 		"401": {
-			snowtest.Trouble{Status: 401}, connector.Terminal, "http_401",
+			snowtest.Fault{Status: 401}, connector.Terminal, "http_401",
 			connector.Terminal, "http_401", 0, 0,
 		},
 		"403": {
-			snowtest.Trouble{Status: 403}, connector.Terminal, "http_403",
+			snowtest.Fault{Status: 403}, connector.Terminal, "http_403",
 			connector.Terminal, "http_403", 0, 0,
 		},
 		"404": {
-			snowtest.Trouble{Status: 404}, connector.Terminal, "http_404",
+			snowtest.Fault{Status: 404}, connector.Terminal, "http_404",
 			connector.Terminal, "target_changed", 0, 0,
 		},
 		"a page": {
-			snowtest.Trouble{Page: true}, connector.Ambiguous, "no_result",
+			snowtest.Fault{Page: true}, connector.Ambiguous, "no_result",
 			connector.NotSent, "no_result", 0, 0,
 		},
 	} {
@@ -83,7 +83,7 @@ func TestFaults(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, nil)
 				c := w.connector(t, nil)
-				w.breaks(test.trouble, reads)
+				w.breaks(test.fault, reads)
 				_, err := c.Execute(t.Context(), w.update())
 				kind, code, effects, sent := test.write, test.writeCode, test.effects, int64(1)
 				if reads {
@@ -106,17 +106,17 @@ func TestRefusedAndGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	var refused atomic.Bool
-	trouble := func(r *http.Request) snowtest.Trouble {
+	fault := func(r *http.Request) snowtest.Fault {
 		switch {
 		case r.Method != http.MethodGet:
 			refused.Store(true)
-			return snowtest.Trouble{Status: http.StatusForbidden}
+			return snowtest.Fault{Status: http.StatusForbidden}
 		case refused.Load():
-			return snowtest.Trouble{Status: http.StatusNotFound}
+			return snowtest.Fault{Status: http.StatusNotFound}
 		}
-		return snowtest.Trouble{}
+		return snowtest.Fault{}
 	}
-	w.trouble.Store(&trouble)
+	w.fault.Store(&fault)
 	_, err := w.connector(t, conditional).Execute(t.Context(), w.update())
 	wantFailure(t, err, connector.Terminal, "target_changed")
 	if e := failure(t, err); e != nil && !strings.Contains(e.Detail, "does not exist") {
@@ -129,7 +129,7 @@ func TestHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	c := w.connector(t, nil)
-	w.breaks(snowtest.Trouble{Status: 429, RetryAfter: "3600"}, false)
+	w.breaks(snowtest.Fault{Status: 429, RetryAfter: "3600"}, false)
 	_, err := c.Execute(t.Context(), w.update())
 	wantFailure(t, err, connector.Transient, "http_429")
 	w.mend()
@@ -163,7 +163,7 @@ func TestAnswerLost(t *testing.T) {
 			call := w.call(c.operation, c.change)
 			call.CurrentState = `{"state":"1"}`
 			found(t, conn, call, connector.Inconclusive)
-			w.breaks(snowtest.Trouble{Drop: true}, false)
+			w.breaks(snowtest.Fault{Drop: true}, false)
 			_, err := conn.Execute(t.Context(), call)
 			wantFailure(t, err, connector.Ambiguous, "connection_lost")
 			w.mend()
@@ -207,13 +207,13 @@ func TestOAuth(t *testing.T) {
 	}
 	// The token is revoked between the read and the write: the write is refused without an effect.
 	// The next attempt has a new token.
-	revoke := func(r *http.Request) snowtest.Trouble {
+	revoke := func(r *http.Request) snowtest.Fault {
 		if r.Method == http.MethodGet {
 			w.RevokeTokens()
 		}
-		return snowtest.Trouble{}
+		return snowtest.Fault{}
 	}
-	w.trouble.Store(&revoke)
+	w.fault.Store(&revoke)
 	again := w.update()
 	again.Target.Version, again.CurrentState, again.ProposedChange = "", `{"state":"2"}`, `{"state":"3"}`
 	done := len(w.Writes())

@@ -35,7 +35,7 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 	}
 	text, _ := rest.TextOf(call.ProposedChange, "text")
 	body := marshal(map[string]string{journalOf(call.Operation): text + "\n\n" + marker(call)})
-	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), shows(), nil, body)
+	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), fieldParameters(), nil, body)
 	if failed != nil {
 		return res, failed
 	}
@@ -60,7 +60,7 @@ func (c *Connector) noted(ctx context.Context, call connector.Call) (record, boo
 	found, failed := c.find(ctx, "sys_journal_field", query, "element_id", "element", "value")
 	for _, r := range found {
 		text, _ := r.value("value")
-		if r.is("element_id", call.Target.EntityRef) && r.is("element", field) && strings.Contains(text, mark) {
+		if r.hasValue("element_id", call.Target.EntityRef) && r.hasValue("element", field) && strings.Contains(text, mark) {
 			return record{r.fields([]string{"sys_id", "element", "element_id"})}, true, nil
 		}
 	}

@@ -40,7 +40,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 			"label": id, "table": call.Target.EntityType, "table_key": call.Target.EntityRef, "title": on.externalID(),
 		})
 	}
-	res, a, failed := c.api.Do(ctx, method, path, shows("label", "table", "table_key"), nil, body)
+	res, a, failed := c.api.Do(ctx, method, path, fieldParameters("label", "table", "table_key"), nil, body)
 	res.ExternalID = on.externalID()
 	if failed != nil {
 		return res, failed
@@ -72,7 +72,7 @@ func labelled(call connector.Call, a *rest.Answer, id string) *connector.Error {
 		return &connector.Error{
 			Code: "not_as_approved",
 			Says: a.Text(a.JSON()),
-			Detail: "the instance has made an entry of another label or record: " +
+			Detail: "the instance created an entry for another label or record: " +
 				"this user may not write all fields of label_entry",
 		}
 	}
@@ -80,7 +80,8 @@ func labelled(call connector.Call, a *rest.Answer, id string) *connector.Error {
 }
 
 func isEntry(r record, call connector.Call, label string) bool {
-	return r.is("label", label) && r.is("table", call.Target.EntityType) && r.is("table_key", call.Target.EntityRef)
+	return r.hasValue("label", label) && r.hasValue("table", call.Target.EntityType) &&
+		r.hasValue("table_key", call.Target.EntityRef)
 }
 
 // labelID finds the label with the approved name.
@@ -88,7 +89,7 @@ func (c *Connector) labelID(ctx context.Context, call connector.Call) (string, *
 	name, _ := rest.TextOf(call.ProposedChange, "label")
 	found, failed := c.find(ctx, "label", "name="+name, "name")
 	for _, r := range found {
-		if id, ok := r.value("sys_id"); ok && r.is("name", name) {
+		if id, ok := r.value("sys_id"); ok && r.hasValue("name", name) {
 			return id, nil
 		}
 	}

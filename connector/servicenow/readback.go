@@ -25,13 +25,8 @@ func (c *Connector) readBack(
 	var failed *connector.Error
 	switch call.Operation {
 	case opCreate:
-		if found, there, failed = c.created(ctx, call); failed != nil || !there ||
-			notAsApproved(call, record{}, found) != nil {
-			return connector.Inconclusive, connector.Result{}, failed
-		}
-		return connector.Present, connector.Result{
-			ExternalID: found.externalID(), ResponseMetadata: rest.Found(found.json),
-		}, nil
+		found, there, failed = c.created(ctx, call)
+		there = there && notAsApproved(call, record{}, found) == nil
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)
 	case opAddLabel:
@@ -46,7 +41,10 @@ func (c *Connector) readBack(
 	if failed != nil || !there {
 		return connector.Inconclusive, connector.Result{}, failed
 	}
-	on, gone, failed := c.read(ctx, call)
+	on, gone := found, false
+	if call.Operation != opCreate && !changesRecord(call.Operation) { // found is a note or a label's entry
+		on, gone, failed = c.read(ctx, call)
+	}
 	if failed != nil || gone {
 		return connector.Inconclusive, connector.Result{}, failed
 	}

@@ -30,7 +30,7 @@ func (r record) value(name string) (string, bool) {
 	return string(member), member != "null"
 }
 
-func (r record) is(name, want string) bool {
+func (r record) hasValue(name, want string) bool {
 	v, ok := r.value(name)
 	return ok && v == want
 }
@@ -76,8 +76,8 @@ func recordPath(t gatehouse.Target) string {
 	return tablePath(t.EntityType) + "/" + url.PathEscape(t.EntityRef)
 }
 
-// shows asks for the actual values of the named fields, and of the fields that identify a record.
-func shows(fields ...string) url.Values {
+// fieldParameters asks for the actual values of the named fields, and of the fields that identify a record.
+func fieldParameters(fields ...string) url.Values {
 	names := []string{"sys_id", "number", "sys_mod_count"}
 	for _, f := range fields {
 		if !slices.Contains(names, f) {
@@ -96,7 +96,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	if changesRecord(call.Operation) {
 		fields = append(fields, connector.Fields(call.ProposedChange)...)
 	}
-	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), shows(fields...))
+	a, failed := c.api.Ask(ctx, http.MethodGet, recordPath(call.Target), fieldParameters(fields...))
 	if failed != nil {
 		return record{}, false, failed
 	}
@@ -112,7 +112,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 		return record{}, false, failed
 	}
 	r = record{result}
-	if !r.is("sys_id", call.Target.EntityRef) {
+	if !r.hasValue("sys_id", call.Target.EntityRef) {
 		return record{}, false, &connector.Error{
 			Kind: connector.Transient, Code: "check_failed", Detail: "the answer is not the record", Says: a.Text(a.JSON()),
 		}
@@ -122,7 +122,7 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 
 // find asks for the records of a table that match an encoded query.
 func (c *Connector) find(ctx context.Context, table, query string, fields ...string) ([]record, *connector.Error) {
-	params := shows(fields...)
+	params := fieldParameters(fields...)
 	params.Set("sysparm_query", query)
 	params.Set("sysparm_limit", "20")
 	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params)
@@ -201,7 +201,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 }
 
 // ReadsState implements [connector.StateReader].
-func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opCreate }
+func (c *Connector) ReadsState(call connector.Call) bool { return c.Checks(call) }
 
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {

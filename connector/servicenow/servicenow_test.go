@@ -26,7 +26,7 @@ func TestConformance(t *testing.T) {
 		config func(*servicenow.Config)
 	}{"C": {}, "B": {withRule, conditional}} {
 		t.Run(class, func(t *testing.T) {
-			connectortest.Run(t, connectortest.Harness{Not: noTime, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Skip: noTime, New: func(t *testing.T) *connectortest.Fixture {
 				w := newWorld(t, test.fake)
 				cfg := w.config()
 				if test.config != nil {
@@ -52,7 +52,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfCreate: each call creates a new record.
 func TestConformanceOfCreate(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{Not: noTime, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: noTime, New: func(t *testing.T) *connectortest.Fixture {
 		w := newWorld(t, nil)
 		call := w.call("create", `{"short_description":"Printer on fire"}`)
 		call.Target.EntityRef = "printer-fire"
@@ -309,7 +309,7 @@ func TestCreate(t *testing.T) {
 		call := w.call("create", `{"short_description":"Printer on fire"}`)
 		call.Target = gatehouse.Target{EntityType: table, EntityRef: "printer-fire"}
 		found(t, c, call, connector.Inconclusive)
-		w.breaks(snowtest.Trouble{Drop: true}, false)
+		w.breaks(snowtest.Fault{Drop: true}, false)
 		_, err := c.Execute(t.Context(), call)
 		wantFailure(t, err, connector.Ambiguous, "connection_lost")
 		w.mend()

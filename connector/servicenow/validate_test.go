@@ -214,10 +214,10 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	connectortest.Refuses(t, servicenow.New, w.config, secrets, map[string]func(*servicenow.Config){
-		"instance: is required": func(c *servicenow.Config) { c.Instance = "" },
-		"an internal address":   func(c *servicenow.Config) { c.AllowPrivate = false },
-		"tables: at least one":  func(c *servicenow.Config) { c.Tables = nil },
-		"cannot name a table":   func(c *servicenow.Config) { c.Tables["a/b"] = servicenow.Table{} },
+		"instance: is required":     func(c *servicenow.Config) { c.Instance = "" },
+		"an internal address":       func(c *servicenow.Config) { c.AllowPrivate = false },
+		"tables: at least one":      func(c *servicenow.Config) { c.Tables = nil },
+		"is not a valid table name": func(c *servicenow.Config) { c.Tables["a/b"] = servicenow.Table{} },
 		"there are update, assign": func(c *servicenow.Config) {
 			c.Tables["a"] = servicenow.Table{Operations: map[string]servicenow.Operation{"x": {}}}
 		},
@@ -231,7 +231,7 @@ func TestConfig(t *testing.T) {
 		"username: is missing, or has a colo": func(c *servicenow.Config) {
 			c.Auth.Basic = &servicenow.Basic{Username: "a:b"}
 		},
-		"cannot name a field": func(c *servicenow.Config) {
+		"is not a valid field name": func(c *servicenow.Config) {
 			c.Condition = &servicenow.Condition{Field: "a b"}
 		},
 		`type: is "http", not servicenow`: func(c *servicenow.Config) { c.Type = "http" },

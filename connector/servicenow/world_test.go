@@ -23,7 +23,7 @@ type world struct {
 	http              *httptest.Server
 	incident          string
 	network, desk     string // groups
-	trouble           atomic.Pointer[func(*http.Request) snowtest.Trouble]
+	fault             atomic.Pointer[func(*http.Request) snowtest.Fault]
 	requests, changes atomic.Int64
 }
 
@@ -34,15 +34,15 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	options := snowtest.Options{
 		Users:   map[string]snowtest.User{"gate": {Password: password}},
 		Clients: map[string]string{"client": "secret-of-the-client"},
-		Trouble: func(r *http.Request) snowtest.Trouble {
+		Fault: func(r *http.Request) snowtest.Fault {
 			w.requests.Add(1)
 			if r.Method != http.MethodGet {
 				w.changes.Add(1)
 			}
-			if trouble := w.trouble.Load(); trouble != nil {
-				return (*trouble)(r)
+			if fault := w.fault.Load(); fault != nil {
+				return (*fault)(r)
 			}
-			return snowtest.Trouble{}
+			return snowtest.Fault{}
 		},
 	}
 	if change != nil {
@@ -60,19 +60,19 @@ func newWorld(t testing.TB, change func(*snowtest.Options)) *world {
 	return w
 }
 
-// breaks makes the fake answer writes, and with reads also reads, with trouble until mend is
+// breaks makes the fake answer writes, and with reads also reads, with fault until mend is
 // called.
-func (w *world) breaks(trouble snowtest.Trouble, reads bool) {
-	f := func(r *http.Request) snowtest.Trouble {
+func (w *world) breaks(fault snowtest.Fault, reads bool) {
+	f := func(r *http.Request) snowtest.Fault {
 		if r.Method == http.MethodGet && !reads {
-			return snowtest.Trouble{}
+			return snowtest.Fault{}
 		}
-		return trouble
+		return fault
 	}
-	w.trouble.Store(&f)
+	w.fault.Store(&f)
 }
 
-func (w *world) mend() { w.trouble.Store(nil) }
+func (w *world) mend() { w.fault.Store(nil) }
 
 func (w *world) config() servicenow.Config {
 	return servicenow.Config{

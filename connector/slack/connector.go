@@ -35,7 +35,11 @@ type Connector struct {
 	pace        rest.Pace
 }
 
-var _ typed.Connector = (*Connector)(nil)
+var (
+	_ typed.Connector            = (*Connector)(nil)
+	_ connector.SelectiveChecker = (*Connector)(nil)
+	_ connector.Lister           = (*Connector)(nil)
+)
 
 // New makes a connector from a configuration, with the values of the secrets that it names. It
 // makes no call.
@@ -87,7 +91,7 @@ func (c *Connector) Fingerprint() string { return c.fingerprint }
 func (c *Connector) Probe(ctx context.Context) error {
 	a, failed := c.api.Ask(ctx, http.MethodPost, "/auth.test", nil)
 	if failed == nil {
-		_, failed = said(a)
+		_, failed = parseAnswer(a)
 	}
 	if failed != nil {
 		return errors.New(failed.Detail)

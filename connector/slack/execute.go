@@ -11,14 +11,14 @@ import (
 
 // post posts a message. A second attempt first checks whether the first one succeeded.
 func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	channel, _ := place(call)
+	channel, _ := channelAndTimestamp(call)
 	if call.Attempt > 1 {
 		m, there, failed := c.posted(ctx, call)
 		if failed != nil {
 			return connector.Result{}, rest.NothingSent(failed)
 		}
 		if there {
-			return c.postedResult(call, m), nil
+			return c.approved(call, m, c.postedResult(call, m))
 		}
 	}
 	if failed := c.pace.Wait(ctx, channel); failed != nil {
@@ -39,24 +39,26 @@ func (c *Connector) post(ctx context.Context, call connector.Call) (connector.Re
 	ts, _ := rest.TextOf(doc, "ts")
 	res.ExternalID = where + "/" + ts
 	if where != channel || !messageForm.MatchString(res.ExternalID) {
-		return res, &connector.Error{Code: "not_as_approved", Detail: "Slack does not say where the message is"}
+		return res, &connector.Error{
+			Code: "not_as_approved", Detail: "Slack's answer does not contain the approved channel and a timestamp",
+		}
 	}
 	return c.approved(call, message{made}, res)
 }
 
-// approved compares the message in Slack's answer with the approved message.
+// approved compares a posted message with the approved message, and adds the reversal to the result.
 func (c *Connector) approved(
 	call connector.Call, m message, res connector.Result,
 ) (connector.Result, *connector.Error) {
 	if want, _ := rest.TextOf(call.ProposedChange, "text"); !sameText(want, m.text("text")) {
 		return res, &connector.Error{
-			Code: "not_as_approved", Detail: "the message is there, but its text is " +
-				gatehouse.Quote(m.text("text")) + ", and not the approved one",
+			Code: "not_as_approved", Detail: "the message exists, but its text is " +
+				gatehouse.Quote(m.text("text")) + " instead of the approved text",
 		}
 	}
 	if thread, ok := rest.TextOf(call.ProposedChange, "thread_ts"); ok && thread != m.text("thread_ts") {
 		return res, &connector.Error{
-			Code: "not_as_approved", Detail: "the message is there, but not in the approved thread",
+			Code: "not_as_approved", Detail: "the message exists, but not in the approved thread",
 		}
 	}
 	res.Reversal = reversal(res.ExternalID, m)
@@ -76,19 +78,17 @@ func textState(text string) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "text", Value: gatehouse.StringJSON(text)})
 }
 
-// postedResult is the result for a message that an earlier attempt posted.
+// postedResult is the result for a message that an earlier attempt posted, without the reversal.
 func (c *Connector) postedResult(call connector.Call, m message) connector.Result {
-	channel, _ := place(call)
-	ref := channel + "/" + m.text("ts")
+	channel, _ := channelAndTimestamp(call)
 	return connector.Result{
-		ExternalID: ref, Reversal: reversal(ref, m),
-		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: m.json}),
+		ExternalID: channel + "/" + m.text("ts"), ResponseMetadata: rest.Found(m.json),
 	}
 }
 
 // change edits or deletes a message.
 func (c *Connector) change(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	channel, ts := place(call)
+	channel, ts := channelAndTimestamp(call)
 	before, there, failed := c.find(ctx, channel, ts)
 	if failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
@@ -129,6 +129,6 @@ func (c *Connector) call(
 	if failed != nil {
 		return res, "", failed
 	}
-	doc, failed = said(a)
+	doc, failed = parseAnswer(a)
 	return res, doc, failed
 }

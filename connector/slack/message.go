@@ -34,8 +34,8 @@ func (m message) text(name string) string {
 	return s
 }
 
-// of reports whether the message carries the action's metadata.
-func (m message) of(call connector.Call) bool {
+// postedBy reports whether the message carries the action's metadata.
+func (m message) postedBy(call connector.Call) bool {
 	mark, ok := m.json.Get("metadata")
 	if !ok {
 		return false
@@ -69,7 +69,7 @@ const maxPages = 10
 
 // posted searches for an action's message.
 func (c *Connector) posted(ctx context.Context, call connector.Call) (m message, there bool, failed *connector.Error) {
-	channel, _ := place(call)
+	channel, _ := channelAndTimestamp(call)
 	query := url.Values{"channel": {channel}, "include_all_metadata": {"true"}, "limit": {"100"}}
 	if since := call.ProposedAt(); !since.IsZero() {
 		query.Set("oldest", strconv.FormatInt(since.Add(-time.Minute).Unix(), 10)+".000000")
@@ -85,7 +85,7 @@ func (c *Connector) posted(ctx context.Context, call connector.Call) (m message,
 			return message{}, false, failed
 		}
 		for _, m := range found {
-			if m.of(call) {
+			if m.postedBy(call) {
 				return m, true, nil
 			}
 		}
@@ -105,7 +105,7 @@ func (c *Connector) list(
 	if failed != nil {
 		return nil, "", failed
 	}
-	doc, failed := said(a)
+	doc, failed := parseAnswer(a)
 	if failed != nil {
 		if failed.Kind == connector.Ambiguous {
 			failed.Kind = connector.Transient

@@ -62,8 +62,8 @@ func entityOf(operation string) string {
 // messageForm is the reference of a message: channel and timestamp.
 var messageForm = regexp.MustCompile(`^([CGD][A-Z0-9]{2,20})/([0-9]{10}\.[0-9]{6})$`)
 
-// place is the channel of a call, and the timestamp of its message; "" for post.
-func place(call connector.Call) (channel, ts string) {
+// channelAndTimestamp returns the channel of a call, and the timestamp of its message; "" for post.
+func channelAndTimestamp(call connector.Call) (channel, ts string) {
 	if m := messageForm.FindStringSubmatch(call.Target.EntityRef); m != nil && call.Operation != opPost {
 		return m[1], m[2]
 	}
@@ -72,7 +72,7 @@ func place(call connector.Call) (channel, ts string) {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	channel, _ := place(call)
+	channel, _ := channelAndTimestamp(call)
 	return c.Operations.Floor(call, c.levels(channel, call.Operation))
 }
 
@@ -103,7 +103,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	if want := entityOf(call.Operation); call.Target.EntityType != want {
 		v.Add("/target/entity_type", "must be %s", want)
 	}
-	channel, ts := place(call)
+	channel, ts := channelAndTimestamp(call)
 	if call.Operation != opPost && ts == "" {
 		v.Add("/target/entity_ref", "must be channel/timestamp, such as C0123ABC/1712345678.000100")
 	} else if _, ok := c.channels[channel]; !ok {

@@ -42,8 +42,8 @@ func outcome(code string) connector.Kind {
 	return connector.Ambiguous
 }
 
-// said reads an answer: the document if ok is true, else the failure that its error proves.
-func said(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
+// parseAnswer reads an answer: the document if ok is true, else the failure that its error proves.
+func parseAnswer(a *rest.Answer) (gatehouse.JSON, *connector.Error) {
 	if a.Status != http.StatusOK {
 		return "", a.Failure()
 	}

@@ -56,7 +56,7 @@ var not = map[connectortest.Fault]string{
 // a pre-image, and a message to change.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		ref := f.add(channel, "before", "UGATE")
 		return &connectortest.Fixture{
@@ -75,7 +75,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfPost: each post creates a message.
 func TestConformanceOfPost(t *testing.T) {
 	t.Parallel()
-	connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+	connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 		f := newFake(t)
 		return &connectortest.Fixture{
 			Connector: newConnector(t, config(f)), Call: post("hello"), Creates: true,
@@ -169,6 +169,15 @@ func TestTexts(t *testing.T) {
 	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
 	if res.ExternalID == "" || res.Reversal != nil {
 		t.Errorf("%+v", res)
+	}
+	// The message of the first attempt still differs.
+	found(t, c, post("x"), connector.Inconclusive)
+	again := post("x")
+	again.Attempt = 2
+	_, err = c.Execute(t.Context(), again)
+	wantFailure(t, err, connector.Ambiguous, "not_as_approved")
+	if f.count() != 1 {
+		t.Errorf("%d effects", f.count())
 	}
 }
 

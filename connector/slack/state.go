@@ -26,7 +26,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	if !c.Checks(call) {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
-	channel, ts := place(call)
+	channel, ts := channelAndTimestamp(call)
 	m, there, failed := c.find(ctx, channel, ts)
 	if failed != nil {
 		return connector.State{}, failed
@@ -35,7 +35,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 }
 
 // ReadsState implements [connector.StateReader].
-func (c *Connector) ReadsState(call connector.Call) bool { return call.Operation != opPost }
+func (c *Connector) ReadsState(call connector.Call) bool { return c.Checks(call) }
 
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
@@ -44,7 +44,7 @@ func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connect
 			Kind: connector.Terminal, Code: "unsupported", Detail: "a message that is not posted yet has no state",
 		}
 	}
-	channel, ts := place(call)
+	channel, ts := channelAndTimestamp(call)
 	m, there, failed := c.find(ctx, channel, ts)
 	switch {
 	case failed != nil:
@@ -75,9 +75,12 @@ func (c *Connector) readBack(
 		if failed != nil || !there {
 			return connector.Inconclusive, connector.Result{}, failed
 		}
-		return connector.Present, c.postedResult(call, m), nil
+		if res, differs := c.approved(call, m, c.postedResult(call, m)); differs == nil {
+			return connector.Present, res, nil
+		}
+		return connector.Inconclusive, connector.Result{}, nil
 	}
-	channel, ts := place(call)
+	channel, ts := channelAndTimestamp(call)
 	m, there, failed := c.find(ctx, channel, ts)
 	res := connector.Result{ExternalID: call.Target.EntityRef}
 	want, _ := rest.TextOf(call.ProposedChange, "text")

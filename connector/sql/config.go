@@ -74,7 +74,8 @@ const (
 	opInsert = "insert"
 	opUpdate = "update"
 	opDelete = "delete"
-	bulk     = "bulk_"
+
+	bulkPrefix = "bulk_"
 
 	opUpsert      = "upsert"
 	opUpdateWhere = "update_where"

@@ -87,7 +87,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 	}
 	for name, e := range cfg.Entities {
 		if e.Preview != nil && *e.Preview && c.dialect.previewSession() == nil {
-			return nil, errors.Join(fmt.Errorf("entities.%s.preview: there are no previews of %s", name, scheme),
+			return nil, errors.Join(fmt.Errorf("entities.%s.preview: %s does not support previews", name, scheme),
 				c.Close())
 		}
 	}
@@ -145,7 +145,7 @@ func splitOperation(name string) (op string, many, ok bool) {
 	if name == opUpsert || name == opUpdateWhere {
 		return name, name == opUpdateWhere, true
 	}
-	op, many = strings.CutPrefix(name, bulk)
+	op, many = strings.CutPrefix(name, bulkPrefix)
 	switch op {
 	case opInsert, opUpdate, opDelete:
 		return op, many, true

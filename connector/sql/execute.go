@@ -58,7 +58,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 		return res, nil
 	case !rolledBack:
 		return connector.Result{}, fail(connector.Ambiguous, "commit_unclear",
-			"the connection failed at COMMIT: the change may or may not stand", err)
+			"the connection failed at COMMIT: the change may or may not be committed", err)
 	}
 	v := c.dialect.classify(err)
 	if v.kind == connector.Ambiguous {
@@ -86,8 +86,24 @@ func (c *Connector) prepare(ctx context.Context, call connector.Call) (*plan, *c
 	return p, nil
 }
 
-// unreachable is the error of a target before any change was sent.
+// refused is the error of a refusal or of a duplicate key; nil for any other cause.
+func refused(cause error) *connector.Error {
+	var r *refusal
+	var duplicate *duplicateKeyError
+	switch {
+	case errors.As(cause, &r):
+		return fail(connector.Terminal, r.code, r.detail, nil)
+	case errors.As(cause, &duplicate):
+		return fail(connector.Terminal, "duplicate_key", duplicate.Error(), nil)
+	}
+	return nil
+}
+
+// unreachable is the error of a failure before any change was sent.
 func (c *Connector) unreachable(err error) *connector.Error {
+	if failed := refused(err); failed != nil {
+		return failed
+	}
 	v := c.dialect.classify(err)
 	switch {
 	case v.answered && v.code == "busy":
@@ -136,18 +152,15 @@ func (c *Connector) abandon(
 	ctx context.Context, conn *sql.Conn, call connector.Call, p *plan, cause error,
 ) *connector.Error {
 	rolledBack := c.dialect.rollback(ctx, conn)
-	var refused *refusal
-	var duplicate *duplicateKeyError
+	failed := refused(cause)
 	switch {
 	case !rolledBack:
 		// No COMMIT was sent, so the server will drop the transaction, but it has not confirmed
 		// that yet.
 		return fail(connector.Ambiguous, "connection_lost", "the connection failed before the change was confirmed or undone",
 			cause)
-	case errors.As(cause, &refused):
-		return fail(connector.Terminal, refused.code, refused.detail, nil)
-	case errors.As(cause, &duplicate):
-		return fail(connector.Terminal, "duplicate_key", duplicate.Error(), nil)
+	case failed != nil:
+		return failed
 	case ctx.Err() != nil:
 		return fail(connector.Transient, "timeout", "the time ran out; the change was rolled back", cause)
 	}
@@ -232,7 +245,7 @@ func (c *Connector) lockRows(ctx context.Context, conn *sql.Conn, p *plan) (map[
 		if p.refs, err = c.match(ctx, conn, p, true); err != nil {
 			return nil, err
 		}
-		if err := p.where.bound(len(p.refs)); err != nil {
+		if err := p.where.checkCount(len(p.refs)); err != nil {
 			return nil, err
 		}
 	}
@@ -250,7 +263,7 @@ func (p *plan) guard(rows map[string]row) error {
 			continue
 		}
 		if p.where != nil && r != nil {
-			if err := p.where.exactly(p.table, ref, r); err != nil {
+			if err := p.where.checkRow(p.table, ref, r); err != nil {
 				return err
 			}
 		}

@@ -421,6 +421,16 @@ func TestRefusedAtCommit(t *testing.T) {
 	})
 }
 
+// TestPermanentError: SQLite has one error code for an unknown column and for malformed JSON. Only the
+// former can succeed in a later attempt.
+func TestPermanentError(t *testing.T) {
+	t.Parallel()
+	tg := newTarget(t, "sqlite", `CREATE TABLE items (sku TEXT PRIMARY KEY, version INTEGER, note TEXT
+		CHECK (json_extract(note, '$.a') IS NULL)); INSERT INTO items VALUES ('a', 1, '{}')`)
+	_, err := newConnector(t, items(tg.dsn)).Execute(t.Context(), call("update", "a", "1", "", `{"note":"no JSON"}`))
+	wantFailure(t, err, connector.Terminal, "sql_error")
+}
+
 // TestDeferredTriggers: what PostgreSQL's triggers do at COMMIT is verified, too.
 func TestDeferredTriggers(t *testing.T) {
 	t.Parallel()

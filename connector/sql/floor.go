@@ -29,7 +29,7 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 		return max(gatehouse.L3, c.Floor(call))
 	}
 	if many = many || len(call.Target.EntityRefs) > 0; many {
-		op = bulk + op
+		op = bulkPrefix + op
 	}
 	fields, all := c.cfg.Entities[entity].Fields.Of(touched(call, many))
 	if !c.cfg.declares(entity, op) && op == opUpdate && all {
@@ -100,8 +100,8 @@ func tooMany(rows gatehouse.JSON, limit int) bool {
 // checkBulk refuses a bulk operation with a lower floor than the same operation on one row.
 func (c *Config) checkBulk(entity string) error {
 	for _, op := range []string{opInsert, opUpdate, opDelete} {
-		if one, many := c.floor(entity, op), c.floor(entity, bulk+op); many < one {
-			return fmt.Errorf("entities.%s: the floor of %s is %d, below the %d of %s", entity, bulk+op, many, one, op)
+		if one, many := c.floor(entity, op), c.floor(entity, bulkPrefix+op); many < one {
+			return fmt.Errorf("entities.%s: the floor of %s is %d, below the %d of %s", entity, bulkPrefix+op, many, one, op)
 		}
 	}
 	return nil
@@ -116,8 +116,8 @@ func checkOperations(at string, operations map[string]Operation) error {
 			return fmt.Errorf(
 				"%s.%s: cannot be declared: an upsert has the floor of its insert or update, and at least 3", at, name)
 		case !ok:
-			return fmt.Errorf("%s.%s: must be insert, update or delete, one of them with bulk_ before it, or update_where",
-				at, name)
+			return fmt.Errorf(
+				"%s.%s: must be insert, update, delete, bulk_insert, bulk_update, bulk_delete or update_where", at, name)
 		case !o.Floor.Valid():
 			return fmt.Errorf("%s.%s.floor: must be 1 to 5", at, name)
 		case name == opUpdateWhere && o.Floor < gatehouse.L3:
@@ -133,17 +133,21 @@ func checkOperations(at string, operations map[string]Operation) error {
 func (c *Connector) Declarations() []connector.Declaration {
 	var out []connector.Declaration
 	for _, entity := range slices.Sorted(maps.Keys(c.cfg.Entities)) {
+		fields := c.cfg.Entities[entity].Fields
 		for _, one := range []string{opInsert, opUpdate, opDelete} {
-			for _, op := range []string{one, bulk + one} {
+			for _, op := range []string{one, bulkPrefix + one} {
 				l := connector.Levels{Floor: c.cfg.declared(entity, op)}
-				if op == opUpdate {
-					l.Fields = c.cfg.Entities[entity].Fields
+				if one != opDelete { // a delete names no columns
+					l.Fields = fields
+				}
+				if op != opUpdate {
+					l = l.Raising(c.cfg.floor(entity, op))
 				}
 				out = append(out, l.Declarations(op, entity)...)
 			}
 		}
-		where := connector.Levels{Floor: c.cfg.declared(entity, opUpdateWhere)}
-		out = append(out, where.Declarations(opUpdateWhere, entity)...)
+		where := connector.Levels{Floor: c.cfg.declared(entity, opUpdateWhere), Fields: fields}
+		out = append(out, where.Raising(gatehouse.L5).Declarations(opUpdateWhere, entity)...)
 	}
 	return out
 }

@@ -100,14 +100,17 @@ func TestFloors(t *testing.T) {
 		{Operation: "update", EntityType: "item", Field: "price", Level: 4},
 		{Operation: "insert", EntityType: "plain", Level: 4},
 		{Operation: "insert", EntityType: "tag", Level: 1},
+		{Operation: "insert", EntityType: "tag", Field: "owner", Level: 3},
 		{Operation: "update", EntityType: "tag", Level: 2},
 		{Operation: "update", EntityType: "tag", Field: "owner", Level: 3},
 		{Operation: "bulk_update", EntityType: "tag", Level: 3},
 		{Operation: "delete", EntityType: "tag", Level: 1},
 		{Operation: "bulk_delete", EntityType: "tag", Level: 2},
 		{Operation: "insert", EntityType: "where", Level: 4},
+		{Operation: "insert", EntityType: "where", Field: "price", Level: 5},
 		{Operation: "update", EntityType: "where", Field: "price", Level: 5},
 		{Operation: "update_where", EntityType: "where", Level: 3},
+		{Operation: "update_where", EntityType: "where", Field: "price", Level: 5},
 	}
 	if got := c.Declarations(); !slices.Equal(got, want) {
 		t.Errorf("declared: %+v", got)

@@ -11,11 +11,12 @@ import (
 func (c *Connector) List() []connector.Listed {
 	entities := func(op string) []string {
 		return slices.DeleteFunc(slices.Collect(maps.Keys(c.cfg.Entities)), func(name string) bool {
-			return op == bulk+opInsert && c.cfg.Entities[name].KeyFrom == keyFromDatabase
+			return op == bulkPrefix+opInsert && c.cfg.Entities[name].KeyFrom == keyFromDatabase
 		})
 	}
 	names := []string{
-		opInsert, opUpdate, opDelete, bulk + opInsert, bulk + opUpdate, bulk + opDelete, opUpsert, opUpdateWhere,
+		opInsert, opUpdate, opDelete, bulkPrefix + opInsert, bulkPrefix + opUpdate, bulkPrefix + opDelete,
+		opUpsert, opUpdateWhere,
 	}
 	names = slices.DeleteFunc(names, func(op string) bool { return len(entities(op)) == 0 })
 	return connector.ListOf(c, names, entities)

@@ -1,7 +1,6 @@
 package sqlconn
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -111,14 +110,12 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 }
 
 func (mysqlDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
-	schema, name, two := strings.Cut(table, ".")
-	if !two {
-		schema, name = "", table
-	}
+	where, args := mysqlTable(table)
+	where = strings.NewReplacer(
+		"t.table_schema", "t.unique_constraint_schema", "t.table_name", "t.referenced_table_name").Replace(where)
 	err = queryOne(ctx, q, `
 SELECT EXISTS (SELECT 1 FROM information_schema.referential_constraints t
-  WHERE t.unique_constraint_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.referenced_table_name = ?
-  AND t.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, []any{schema, name}, &found)
+  WHERE `+where+` AND t.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, args, &found)
 	return found, err
 }
 
@@ -155,19 +152,6 @@ func markMariaJSON(ctx context.Context, q querier, table string, columns []colum
 		}
 	}
 	return nil
-}
-
-// queryOne reads the one row of a query.
-func queryOne(ctx context.Context, q querier, query string, args []any, into ...any) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return cmp.Or(rows.Err(), sql.ErrNoRows)
-	}
-	return errors.Join(rows.Scan(into...), rows.Close())
 }
 
 // mysqlKind returns the kind of a data type. A type with its own text form, such as a date, ENUM or UUID,
@@ -349,16 +333,9 @@ func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table st
 	return errors.New("sqlconn: the idempotency table disappeared")
 }
 
-// codeRecordTable is the error code for an idempotency table whose storage engine, key columns or primary
-// key are unsuitable.
-const codeRecordTable = "invalid_idempotency_table"
-
 func (d mysqlDialect) checkRecord(ctx context.Context, conn *sql.Conn, table string, columns []column) error {
-	for _, c := range columns {
-		if (c.name == "tenant" || c.name == "idempotency_key") && !strings.HasPrefix(c.decl, "varbinary(") {
-			return &refusal{codeRecordTable,
-				fmt.Sprintf("column %s of %s is %s, but must be VARBINARY(255)", c.name, table, c.decl)}
-		}
+	if err := checkKeyColumns(table, columns); err != nil {
+		return err
 	}
 	where, args := mysqlTable(table)
 	var key string

@@ -334,7 +334,12 @@ func TestKeysThatNameMoreThanOneRow(t *testing.T) {
 			`CREATE TABLE items (sku TEXT, price TEXT); INSERT INTO items VALUES ('a', '1'), ('a', '1')`)
 		cfg := items(tg.dsn)
 		cfg.Entities["item"] = sqlconn.Entity{Table: "items", Key: "sku"}
-		_, err := newConnector(t, cfg).Execute(t.Context(), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`))
+		c, update := newConnector(t, cfg), call("update", "a", "", `{"price":"1"}`, `{"price":"2"}`)
+		_, err := c.Execute(t.Context(), update)
+		wantFailure(t, err, connector.Terminal, "duplicate_key")
+		_, err = c.Check(t.Context(), update)
+		wantFailure(t, err, connector.Terminal, "duplicate_key")
+		_, err = c.ReadState(t.Context(), update)
 		wantFailure(t, err, connector.Terminal, "duplicate_key")
 	})
 	for engine, collation := range map[string]string{

@@ -36,20 +36,20 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 	defer cancel()
 	p, failed := c.prepare(ctx, call)
 	if failed != nil {
-		return connector.PreviewOf(failed)
+		return connector.PreviewOfError(failed)
 	}
 	if p.op == opInsert {
-		spends, err := c.dialect.spendsNumber(ctx, c.reader, p.table.entity.Table, p.names)
+		spends, err := c.dialect.spendsNumber(ctx, c.reader, p.table.entity.Table, p.setsColumn)
 		switch {
 		case err != nil:
-			return connector.PreviewOf(c.unreachable(err))
+			return connector.PreviewOfError(c.unreachable(err))
 		case spends:
 			return gatehouse.Preview{None: "trying the insert would use up a number of the table's sequence"}, nil
 		}
 	}
 	conn, failed := c.beginPreview(ctx)
 	if failed != nil {
-		return connector.PreviewOf(failed)
+		return connector.PreviewOfError(failed)
 	}
 	defer conn.Close()
 	defer discard(conn) // with its limits, and with what a trigger may have left in the session
@@ -59,7 +59,7 @@ func (c *Connector) Preview(ctx context.Context, call connector.Call) (gatehouse
 		err = ctx.Err()
 	}
 	if err != nil {
-		would, err := connector.PreviewOf(c.abandon(ctx, conn, call, p, err))
+		would, err := connector.PreviewOfError(c.abandon(ctx, conn, call, p, err))
 		would.Changes, would.Differs = out.Changes, out.Differs
 		return would, err
 	}
@@ -176,8 +176,8 @@ func (p *plan) irreversible(before, after map[string]row) string {
 	return "an old value cannot be restored exactly, or is too large"
 }
 
-// names reports whether a proposal gives a column a value in each row.
-func (p *plan) names(column string) bool {
+// setsColumn reports whether a proposal gives a column a value in each row.
+func (p *plan) setsColumn(column string) bool {
 	if column == p.table.entity.Key {
 		return !p.makesKey
 	}

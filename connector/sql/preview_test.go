@@ -400,7 +400,7 @@ func TestPreviewSwitch(t *testing.T) {
 	e.Preview = &on
 	refused.Entities["item"] = e
 	if _, err := sqlconn.New(t.Context(), refused, nil); err == nil ||
-		!strings.Contains(err.Error(), "there are no previews of sqlserver") {
+		!strings.Contains(err.Error(), "sqlserver does not support previews") {
 		t.Error(err)
 	}
 }

@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -17,6 +17,21 @@ type stored struct {
 	Request    gatehouse.JSON      `json:"request,omitempty"`
 	Response   gatehouse.JSON      `json:"response,omitempty"`
 	Reversal   *gatehouse.Reversal `json:"reversal,omitempty"`
+}
+
+// codeRecordTable is the error code for an idempotency table whose storage engine, key columns or primary
+// key are unsuitable.
+const codeRecordTable = "invalid_idempotency_table"
+
+// checkKeyColumns refuses key columns that are not binary.
+func checkKeyColumns(table string, columns []column) error {
+	for _, c := range columns {
+		if (c.name == "tenant" || c.name == "idempotency_key") && !strings.HasPrefix(c.decl, "varbinary(") {
+			return &refusal{codeRecordTable,
+				fmt.Sprintf("column %s of %s is %s, but must be varbinary(255)", c.name, table, c.decl)}
+		}
+	}
+	return nil
 }
 
 // claim inserts the record of a call; it returns false if the record exists. It waits for another
@@ -107,10 +122,7 @@ func (c *Connector) recorded(
 // answer, or makes the change.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	res, found, err := c.recorded(ctx, c.reader, call)
-	var refused *refusal
 	switch {
-	case errors.As(err, &refused):
-		return connector.Inconclusive, connector.Result{}, fail(connector.Terminal, refused.code, refused.detail, nil)
 	case err != nil && c.noRecordTable(ctx):
 		return connector.Inconclusive, connector.Result{}, nil
 	case err != nil:

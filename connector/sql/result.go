@@ -18,12 +18,12 @@ const maxImage = 16 << 10
 // spell asks the database how it writes an approved value that differs from the text in the row. It asks only for
 // types whose values have several spellings, such as {1, 2} for {1,2}.
 func (c *Connector) spell(ctx context.Context, q querier, p *plan, after map[string]row) error {
-	p.spelled = make(map[approved]gatehouse.JSON)
+	p.spelled = make(map[columnValue]gatehouse.JSON)
 	for _, ref := range p.refs {
 		for _, f := range p.changeOf(ref) {
 			i := p.table.byName[f.Name]
 			col := p.table.columns[i]
-			_, asked := p.spelled[approved{i, f.Value}]
+			_, asked := p.spelled[columnValue{i, f.Value}]
 			if after[ref] == nil || col.spelled == "" || asked || col.equal(f.Value, after[ref][i].json) {
 				continue
 			}
@@ -36,7 +36,7 @@ func (c *Connector) spell(ctx context.Context, q querier, p *plan, after map[str
 			if err != nil {
 				return err
 			}
-			p.spelled[approved{i, f.Value}] = value.json
+			p.spelled[columnValue{i, f.Value}] = value.json
 		}
 	}
 	return nil
@@ -45,7 +45,7 @@ func (c *Connector) spell(ctx context.Context, q querier, p *plan, after map[str
 // asApproved reports whether a column holds the approved value, in the database's spelling or in the proposal's.
 func (p *plan) asApproved(column int, want, got gatehouse.JSON) bool {
 	col := p.table.columns[column]
-	written := p.spelled[approved{column, want}]
+	written := p.spelled[columnValue{column, want}]
 	return col.equal(want, got) || !isNull(written) && col.equal(written, got)
 }
 
@@ -154,7 +154,7 @@ func appendImage(members []gatehouse.Member, name string, image gatehouse.JSON) 
 // key and the version.
 func (p *plan) changed(ref string) []int {
 	if p.op == opUpdate {
-		return p.named(ref)
+		return p.namedColumns(ref)
 	}
 	var columns []int
 	for i := range p.table.columns {
@@ -165,8 +165,8 @@ func (p *plan) changed(ref string) []int {
 	return columns
 }
 
-// named lists the columns that a change names, except the key.
-func (p *plan) named(ref string) []int {
+// namedColumns lists the columns that a change names, except the key.
+func (p *plan) namedColumns(ref string) []int {
 	var columns []int
 	for _, f := range p.changeOf(ref) {
 		if i := p.table.byName[f.Name]; i != p.table.key {
@@ -194,7 +194,7 @@ func (p *plan) reversal(before, after map[string]row) *gatehouse.Reversal {
 	rev := &gatehouse.Reversal{Target: gatehouse.Target{EntityType: p.entityType}}
 	rev.Operation = map[string]string{opInsert: opDelete, opUpdate: opUpdate, opDelete: opInsert}[p.op]
 	if p.bulk {
-		rev.Operation = "bulk_" + rev.Operation
+		rev.Operation = bulkPrefix + rev.Operation
 		rev.Target.EntityRefs = p.refs
 	} else {
 		rev.Target.EntityRef = p.refs[0]

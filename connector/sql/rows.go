@@ -1,7 +1,10 @@
 package sqlconn
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -109,6 +112,19 @@ func scanRows(ctx context.Context, q querier, s *statement, t *table, found map[
 		found[ref] = r
 	}
 	return rows.Err()
+}
+
+// queryOne reads the one row of a query.
+func queryOne(ctx context.Context, q querier, query string, args []any, into ...any) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return cmp.Or(rows.Err(), sql.ErrNoRows)
+	}
+	return errors.Join(rows.Scan(into...), rows.Close())
 }
 
 // difference is the difference between a row and the proposal's description of it.

@@ -246,7 +246,7 @@ func TestConformance(t *testing.T) {
 					delete(not, connectortest.LostBefore)
 					delete(not, connectortest.LostAfter)
 				}
-				connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+				connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 					tg, c := newShop(t, engine)
 					disturbed := 0
 					f := &connectortest.Fixture{

@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -47,11 +48,17 @@ func openSQLite(path string) (address string, writer, reader *sql.DB, err error)
 	return "sqlite:" + path, writer, reader, nil
 }
 
-func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
+// sqliteTable splits name or schema.name.
+func sqliteTable(table string) (schema, name string) {
 	schema, name, two := strings.Cut(table, ".")
 	if !two {
-		schema, name = "main", table
+		return "main", table
 	}
+	return schema, name
+}
+
+func (sqliteDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {
+	schema, name := sqliteTable(table)
 	rows, err := q.QueryContext(ctx, `
 SELECT name, type, "notnull", hidden, dflt_value IS NOT NULL OR pk = 1 AND upper(type) = 'INTEGER'
 FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
@@ -80,10 +87,7 @@ FROM pragma_table_xinfo(?1, ?2) ORDER BY cid`, name, schema)
 }
 
 func (sqliteDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
-	schema, name, two := strings.Cut(table, ".")
-	if !two {
-		schema, name = "main", table
-	}
+	schema, name := sqliteTable(table)
 	err = queryOne(ctx, q, `
 SELECT EXISTS (SELECT 1 FROM pragma_table_list l, pragma_foreign_key_list(l.name, l.schema) f
   WHERE l.schema = ?1 COLLATE NOCASE AND f."table" = ?2 COLLATE NOCASE
@@ -224,6 +228,9 @@ func (d sqliteDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table s
 	return err
 }
 
+// sqliteMissing matches the message for an unknown table or column.
+var sqliteMissing = regexp.MustCompile(`no such (table|column): |has no column named `)
+
 func (sqliteDialect) classify(err error) verdict {
 	var e *sqlite.Error
 	if !errors.As(err, &e) {
@@ -233,7 +240,7 @@ func (sqliteDialect) classify(err error) verdict {
 		answered: true}
 	switch e.Code() & 0xff {
 	case sqlite3.SQLITE_ERROR:
-		v.missing = true // SQLite has this code for unknown names, among other errors
+		v.missing = sqliteMissing.MatchString(e.Error()) // other errors have the same code
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
 		v.kind, v.code = connector.Transient, "busy"
 	case sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_INTERRUPT:

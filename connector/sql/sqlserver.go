@@ -195,11 +195,8 @@ JOIN sys.columns c ON c.object_id = k.object_id AND c.column_id = k.column_id
 WHERE i.object_id = OBJECT_ID(@p1) AND i.is_primary_key = 1 AND i.ignore_dup_key = 0 ORDER BY k.key_ordinal`
 
 func (d sqlserverDialect) checkRecord(ctx context.Context, conn *sql.Conn, table string, columns []column) error {
-	for _, c := range columns {
-		if (c.name == "tenant" || c.name == "idempotency_key") && !strings.HasPrefix(c.decl, "varbinary(") {
-			return &refusal{codeRecordTable,
-				fmt.Sprintf("column %s of %s is %s, but must be varbinary(255)", c.name, table, c.decl)}
-		}
+	if err := checkKeyColumns(table, columns); err != nil {
+		return err
 	}
 	rows, err := conn.QueryContext(ctx, sqlserverPrimaryKey, quoteTable(d, table))
 	if err != nil {

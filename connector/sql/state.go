@@ -76,7 +76,7 @@ func (p *plan) described(ref string, r row) []int {
 	if p.op != opUpdate && !p.upsert {
 		return columns
 	}
-	for _, i := range p.comparable(r, p.named(ref)) {
+	for _, i := range p.comparable(r, p.namedColumns(ref)) {
 		if !taken[i] && i != p.table.version {
 			columns = append(columns, i)
 		}

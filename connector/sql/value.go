@@ -37,9 +37,9 @@ func decimal(j gatehouse.JSON) (gatehouse.Decimal, bool) {
 	return d, err == nil
 }
 
-// accepts says why a column cannot hold a value, "" when it may. Some violations only the database
+// objection says why a column cannot hold a value, "" when it may. Some violations only the database
 // can detect, when the change is made.
-func (c column) accepts(v gatehouse.JSON) string {
+func (c column) objection(v gatehouse.JSON) string {
 	switch {
 	case isNull(v):
 		if c.notNull {

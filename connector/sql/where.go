@@ -57,7 +57,7 @@ var operators = map[string]func(sign int) bool{
 func takeSelection(v *gatehouse.Violations, call connector.Call) *selection {
 	s := &selection{}
 	if call.Target.EntityRef != anyRow || len(call.Target.EntityRefs) > 0 {
-		v.Add("/target/entity_ref", `must be "*": the condition names the rows`)
+		v.Add("/target/entity_ref", `must be "*": the condition selects the rows`)
 	}
 	if call.Target.Version != "" {
 		v.Add("/target/version", "does not apply to several rows")
@@ -92,7 +92,7 @@ func takeSelection(v *gatehouse.Violations, call connector.Call) *selection {
 	state, ok := exactMembers(call.CurrentState, "rows")
 	s.seen, err = strconv.Atoi(string(state["rows"]))
 	if !ok || err != nil || s.seen < 1 || s.seen > s.maxRows {
-		v.Add("/current_state", `must be {"rows": n}, the number of rows that the condition names, at most max_rows`)
+		v.Add("/current_state", `must be {"rows": n}, the number of rows that the condition matches, at most max_rows`)
 	}
 	return s
 }
@@ -156,15 +156,15 @@ func (p *plan) checkWhere(v *gatehouse.Violations, entity Entity) {
 			continue
 		}
 		col, _ := p.table.column(c.column)
-		if why := c.suits(col); why != "" {
+		if why := c.objection(col); why != "" {
 			v.Add(at, "%s", why)
 		}
 	}
 }
 
-// suits says why the condition cannot apply to a column, "" when it can. Texts have no order that
+// objection says why the condition cannot apply to a column, "" when it can. Texts have no order that
 // all databases agree on, so "9.00" < "10.00" is refused.
-func (c condition) suits(col column) string {
+func (c condition) objection(col column) string {
 	ordered := c.op != "=" && operators[c.op] != nil
 	number := col.kind == kindInteger || col.kind == kindNumber
 	point := col.isTime()
@@ -177,7 +177,7 @@ func (c condition) suits(col column) string {
 		return "is " + col.decl + ", which has no order; < and > are for numbers and times"
 	}
 	for _, value := range c.values {
-		if why := col.accepts(value); why != "" {
+		if why := col.objection(value); why != "" {
 			return why
 		}
 		text, _ := value.Text()
@@ -247,24 +247,24 @@ func (c *Connector) match(ctx context.Context, q querier, p *plan, lock bool) ([
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// bound compares the number of matching rows with the approved number.
-func (s *selection) bound(rows int) error {
+// checkCount compares the number of matching rows with the approved number.
+func (s *selection) checkCount(rows int) error {
 	switch {
 	case rows > s.maxRows:
 		return &refusal{"not_as_approved",
-			fmt.Sprintf("the condition names more than %d rows, the approved number", s.maxRows)}
+			fmt.Sprintf("the condition matches more than %d rows, the approved number", s.maxRows)}
 	case rows == 0:
-		return &refusal{string(gatehouse.CodeTargetChanged), "the condition names no row"}
+		return &refusal{string(gatehouse.CodeTargetChanged), "the condition matches no row"}
 	case s.seen > 0 && rows != s.seen:
 		return &refusal{string(gatehouse.CodeTargetChanged),
-			fmt.Sprintf("the condition names %d rows instead of %d", rows, s.seen)}
+			fmt.Sprintf("the condition matches %d rows instead of %d", rows, s.seen)}
 	}
 	return nil
 }
 
-// exactly refuses a row that the database found although the row does not fulfil the condition: a
+// checkRow refuses a row that the database found although the row does not fulfil the condition: a
 // collation may take "Bulb" for "bulb", and a database may compare decimals as floats.
-func (s *selection) exactly(t *table, ref string, r row) error {
+func (s *selection) checkRow(t *table, ref string, r row) error {
 	for _, c := range s.where {
 		col, got := t.columns[t.byName[c.column]], r[t.byName[c.column]].json
 		if !c.holds(col, got) {
@@ -303,7 +303,7 @@ func (c *Connector) checkMatch(ctx context.Context, p *plan) (connector.State, e
 	if err != nil {
 		return connector.State{}, c.unreachable(err)
 	}
-	if p.where.bound(len(refs)) == nil {
+	if p.where.checkCount(len(refs)) == nil {
 		return connector.State{Matches: true}, nil
 	}
 	limit := strconv.Itoa(p.where.maxRows)
@@ -332,7 +332,7 @@ func (c *Connector) readMatch(ctx context.Context, p *plan) (connector.Snapshot,
 		return connector.Snapshot{Gone: true}, nil
 	case len(refs) > p.where.maxRows:
 		return connector.Snapshot{}, fail(connector.Terminal, "too_many_rows",
-			fmt.Sprintf("the condition names more than %d rows", p.where.maxRows), nil)
+			fmt.Sprintf("the condition matches more than %d rows", p.where.maxRows), nil)
 	}
 	return connector.Snapshot{
 		Matches: len(refs) == p.where.seen, CurrentState: rowCount(gatehouse.JSON(strconv.Itoa(len(refs)))),

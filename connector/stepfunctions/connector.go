@@ -194,7 +194,7 @@ func level(declared gatehouse.RiskLevel) gatehouse.RiskLevel {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	if len(call.Target.EntityRefs) > 0 {
+	if _, ok := c.Operation(call.Operation); !ok || len(call.Target.EntityRefs) > 0 {
 		return gatehouse.L5
 	}
 	if call.Operation == opStart {

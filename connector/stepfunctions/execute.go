@@ -30,8 +30,8 @@ func causeMark(call connector.Call) string {
 	return "[gatehouse " + call.ActionID + " " + call.TargetKey() + "]"
 }
 
-// texts is a JSON object; its arguments are names and texts in turn.
-func texts(pairs ...string) gatehouse.JSON {
+// textObject is a JSON object; its arguments are names and texts in turn.
+func textObject(pairs ...string) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(pairs)/2)
 	for pair := range slices.Chunk(pairs, 2) {
 		members = append(members, gatehouse.Member{Name: pair[0], Value: gatehouse.StringJSON(pair[1])})
@@ -43,7 +43,7 @@ func texts(pairs ...string) gatehouse.JSON {
 // call because of an earlier call, Execute checks whether an earlier attempt of this action made that
 // earlier call.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	if v := c.look(call); len(v) > 0 {
+	if v := c.validate(call); len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -62,10 +62,7 @@ func (c *Connector) executionARN(call connector.Call) string {
 func (c *Connector) start(ctx context.Context, call connector.Call) (connector.Result, error) {
 	state, failure := c.machine(ctx, call)
 	if failure != nil {
-		if failure.Kind == connector.Transient {
-			failure.Kind = connector.NotSent // the change was not sent
-		}
-		return connector.Result{}, failure
+		return connector.Result{}, rest.NothingSent(failure)
 	}
 	if !state.Matches {
 		if known, _ := c.started(ctx, call); known != nil {
@@ -74,7 +71,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 		return connector.Result{}, rest.Changed(state)
 	}
 	input, _ := call.ProposedChange.Get("input")
-	x, failure := c.do(ctx, "StartExecution", texts(
+	x, failure := c.do(ctx, "StartExecution", textObject(
 		"stateMachineArn", c.arn("stateMachine", call.Target.EntityRef), "name", call.TargetKey(), "input",
 		string(input)))
 	res := connector.Result{RequestMetadata: x.request.Metadata()}
@@ -85,7 +82,7 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 	if x.answer.Status == http.StatusOK {
 		if res.ExternalID = rest.Text(x.doc, "executionArn"); res.ExternalID == "" {
 			return res, &connector.Error{
-				Code: "answer_unreadable", Detail: x.answer.Describe() + ", with nothing that can be read",
+				Code: "answer_unreadable", Detail: x.answer.Describe() + ", but the answer has no executionArn",
 				Says: x.answer.Text(x.doc),
 			}
 		}
@@ -101,18 +98,23 @@ func (c *Connector) start(ctx context.Context, call connector.Call) (connector.R
 		known.RequestMetadata = res.RequestMetadata
 		return *known, nil
 	case failure != nil:
+		if failure.Kind != connector.Terminal {
+			failure.Kind = connector.Ambiguous // an earlier attempt may have started the execution
+		}
 		return res, failure
 	}
-	return res, &connector.Error{Code: "ambiguous", Detail: "the execution is there, and cannot be read yet"}
+	return res, &connector.Error{
+		Code: "ambiguous", Detail: "an execution with this name exists, but it cannot be read yet",
+	}
 }
 
 // started reads the execution that a call starts; nil if AWS does not show the execution. If the
 // execution has another input, the error is of kind Terminal.
 func (c *Connector) started(ctx context.Context, call connector.Call) (*connector.Result, *connector.Error) {
 	arn := c.executionARN(call)
-	x, failure := c.ask(ctx, "DescribeExecution", texts("executionArn", arn))
+	x, failure := c.ask(ctx, "DescribeExecution", textObject("executionArn", arn))
 	if failure != nil {
-		return nil, &connector.Error{Code: failure.Code, Detail: failure.Detail, Err: failure.Err}
+		return nil, failure
 	}
 	if x.answer.Status != http.StatusOK {
 		return nil, nil
@@ -125,7 +127,7 @@ func (c *Connector) started(ctx context.Context, call connector.Call) (*connecto
 			Detail: "the execution of this key has another input",
 		}
 	}
-	found := texts("executionArn", arn, "status", rest.Text(x.doc, "status"))
+	found := textObject("executionArn", arn, "status", rest.Text(x.doc, "status"))
 	return &connector.Result{
 		ExternalID: arn, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: found}),
 	}, nil
@@ -143,12 +145,12 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 	var body gatehouse.JSON
 	if call.Operation == opSuccess {
 		output, _ := call.ProposedChange.Get("output")
-		body = texts("taskToken", token, "output", string(c.marked(call, output)))
+		body = textObject("taskToken", token, "output", string(c.marked(call, output)))
 	} else {
 		action = "SendTaskFailure"
 		mark := causeMark(call)
 		cause := cut(rest.Text(call.ProposedChange, "cause"), maxCause-len(mark)-1)
-		body = texts("taskToken", token, "error", rest.Text(call.ProposedChange, "error"),
+		body = textObject("taskToken", token, "error", rest.Text(call.ProposedChange, "error"),
 			"cause", strings.TrimSpace(cause+" "+mark))
 	}
 	x, failure := c.do(ctx, action, body)
@@ -177,13 +179,13 @@ func (c *Connector) answer(ctx context.Context, call connector.Call) (connector.
 	case failure == nil && call.Attempt <= 1:
 		return res, &connector.Error{
 			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Says: x.answer.Text(x.doc),
-			Detail: "the task does not wait any more: its time was over, or somebody else has answered it",
+			Detail: "the task no longer waits: it timed out, or somebody else answered it",
 		}
 	}
 	return res, &connector.Error{
 		Code: codeClosed, Says: x.answer.Text(x.doc),
-		Detail: "the task does not wait any more, and the history does not show " +
-			"whether an earlier attempt has answered it",
+		Detail: "the task no longer waits, and the history does not show " +
+			"whether an earlier attempt answered it",
 	}
 }
 

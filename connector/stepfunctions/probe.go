@@ -34,7 +34,7 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 	defer cancel()
 	const accepted = "its target answers and accepts the credentials"
 	for _, name := range slices.Sorted(maps.Keys(c.cfg.StateMachines)) {
-		x, failure := c.ask(ctx, "DescribeStateMachine", texts("stateMachineArn", c.arn("stateMachine", name)))
+		x, failure := c.ask(ctx, "DescribeStateMachine", textObject("stateMachineArn", c.arn("stateMachine", name)))
 		if failure != nil {
 			return "", errors.New(failure.Detail)
 		}

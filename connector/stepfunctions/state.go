@@ -13,7 +13,7 @@ import (
 // the proposal's revision if the proposal names one.
 func (c *Connector) machine(ctx context.Context, call connector.Call) (connector.State, *connector.Error) {
 	x, failure := c.ask(ctx, "DescribeStateMachine",
-		texts("stateMachineArn", c.arn("stateMachine", call.Target.EntityRef)))
+		textObject("stateMachineArn", c.arn("stateMachine", call.Target.EntityRef)))
 	if failure != nil {
 		return connector.State{}, failure
 	}
@@ -23,7 +23,7 @@ func (c *Connector) machine(ctx context.Context, call connector.Call) (connector
 	}
 	switch {
 	case errorName(x.doc) == "StateMachineDoesNotExist":
-		return connector.State{Expected: texts(want...), Actual: "null"}, nil
+		return connector.State{Expected: textObject(want...), Actual: "null"}, nil
 	case x.answer.Status != http.StatusOK || !x.doc.IsObject():
 		return connector.State{}, unread(x)
 	}
@@ -35,7 +35,7 @@ func (c *Connector) machine(ctx context.Context, call connector.Call) (connector
 	if call.Target.Version != "" {
 		is = append(is, "version", version)
 	}
-	if expected, actual := texts(want...), texts(is...); expected != actual {
+	if expected, actual := textObject(want...), textObject(is...); expected != actual {
 		return connector.State{Expected: expected, Actual: actual}, nil
 	}
 	return connector.State{Matches: true}, nil
@@ -50,7 +50,7 @@ func unread(x *exchange) *connector.Error {
 
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	if v := c.look(call); len(v) > 0 {
+	if v := c.validate(call); len(v) > 0 {
 		return connector.State{}, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -62,7 +62,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 		}
 		return state, nil
 	}
-	x, failure := c.ask(ctx, "DescribeExecution", texts("executionArn", call.Target.EntityRef))
+	x, failure := c.ask(ctx, "DescribeExecution", textObject("executionArn", call.Target.EntityRef))
 	if failure != nil {
 		return connector.State{}, failure
 	}
@@ -74,7 +74,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 	case x.answer.Status != http.StatusOK || !x.doc.IsObject():
 		return connector.State{}, unread(x)
 	}
-	if actual := texts("status", rest.Text(x.doc, "status")); actual != expected {
+	if actual := textObject("status", rest.Text(x.doc, "status")); actual != expected {
 		return connector.State{Expected: expected, Actual: actual}, nil
 	}
 	return connector.State{Matches: true}, nil
@@ -84,7 +84,7 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 // and their events with a delay.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	none := connector.Result{}
-	if v := c.look(call); len(v) > 0 {
+	if v := c.validate(call); len(v) > 0 {
 		return connector.Inconclusive, none, rest.Invalid(v.Err())
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
@@ -108,7 +108,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	}
 	return connector.Present, connector.Result{
 		ExternalID: call.Target.EntityRef,
-		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: texts("executionArn",
+		ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: "found", Value: textObject("executionArn",
 			call.Target.EntityRef)}),
 	}, nil
 }

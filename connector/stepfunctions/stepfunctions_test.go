@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			connectortest.Run(t, connectortest.Harness{Not: inapplicable, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Skip: inapplicable, New: func(t *testing.T) *connectortest.Fixture {
 				a := newAWS(t)
 				return &connectortest.Fixture{
 					Connector: newConnector(t, a.config()), Call: c, Creates: name == "start",
@@ -144,6 +144,25 @@ func TestStartsOnce(t *testing.T) {
 	}
 	if a.Effects != 1 {
 		t.Errorf("%d executions", a.Effects)
+	}
+}
+
+// TestReadBackWaits: a read back that AWS throttles reports the wait.
+func TestReadBackWaits(t *testing.T) {
+	t.Parallel()
+	a := newAWS(t)
+	c := newConnector(t, a.config())
+	a.Fault = func(w http.ResponseWriter) bool {
+		w.Header().Set("Retry-After", "30")
+		stepfunctionstest.Fail(w, http.StatusTooManyRequests, "ThrottlingException")
+		return true
+	}
+	_, err := c.Execute(t.Context(), startCall())
+	connectortest.WantFailure(t, err, connector.Transient, "rate_limited")
+	_, _, err = c.ReadBack(t.Context(), startCall())
+	connectortest.WantFailure(t, err, connector.NotSent, "rate_limited")
+	if failure(t, err).RetryAfter == 0 {
+		t.Error("the failure has no wait")
 	}
 }
 
@@ -247,8 +266,10 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
-	if c.Floor(startCall()) != 2 || c.Floor(successCall()) != 3 {
-		t.Errorf("floors %d and %d", c.Floor(startCall()), c.Floor(successCall()))
+	unknown := startCall()
+	unknown.Operation = "stop_execution"
+	if c.Floor(startCall()) != 2 || c.Floor(successCall()) != 3 || c.Floor(unknown) != 5 {
+		t.Errorf("floors %d, %d and %d", c.Floor(startCall()), c.Floor(successCall()), c.Floor(unknown))
 	}
 	if d := c.Declarations(); len(d) != 1 || d[0].Level != 2 {
 		t.Errorf("%+v", d)

@@ -78,7 +78,7 @@ func (t *Tasks) answer(ctx context.Context, task Task, operation string, members
 func (t *Tasks) Heartbeat(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, t.c.timeout)
 	defer cancel()
-	x, failure := t.c.do(ctx, "SendTaskHeartbeat", texts("taskToken", token))
+	x, failure := t.c.do(ctx, "SendTaskHeartbeat", textObject("taskToken", token))
 	switch {
 	case failure != nil:
 		return failure

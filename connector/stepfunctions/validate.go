@@ -72,10 +72,10 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 }
 
 // Validate implements [connector.Validator]. It makes no call.
-func (c *Connector) Validate(call connector.Call) error { return c.look(call).Err() }
+func (c *Connector) Validate(call connector.Call) error { return c.validate(call).Err() }
 
-// look validates a call.
-func (c *Connector) look(call connector.Call) (v gatehouse.Violations) {
+// validate checks a call.
+func (c *Connector) validate(call connector.Call) (v gatehouse.Violations) {
 	if len(call.Target.EntityRefs) > 0 {
 		v.Add("/target/entity_refs", "must be empty: one action has one target")
 		return v

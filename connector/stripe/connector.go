@@ -205,12 +205,12 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 
 // Validate implements [connector.Validator]. It makes no call.
 func (c *Connector) Validate(call connector.Call) error {
-	_, v := c.look(call)
+	_, v := c.validate(call)
 	return v.Err()
 }
 
-// look finds the operation of a call, and validates the call.
-func (c *Connector) look(call connector.Call) (*operation, gatehouse.Violations) {
+// validate finds the operation of a call, and validates the call.
+func (c *Connector) validate(call connector.Call) (*operation, gatehouse.Violations) {
 	var v gatehouse.Violations
 	op, ok := c.operations[call.Operation]
 	if !ok {
@@ -222,12 +222,12 @@ func (c *Connector) look(call connector.Call) (*operation, gatehouse.Violations)
 	case !slices.Contains(op.entities, target.EntityType):
 		v.Add("/target/entity_type", "must be %s", strings.Join(op.entities, " or "))
 	case len(target.EntityRefs) > 0:
-		v.Add("/target/entity_refs", "is not taken: one action changes one object")
+		v.Add("/target/entity_refs", "is not supported: one action changes one object")
 	case !strings.HasPrefix(target.EntityRef, prefix) || !idForm.MatchString(target.EntityRef):
 		v.Add("/target/entity_ref", "must be an id that begins with %s", prefix)
 	}
 	if target.Version != "" {
-		v.Add("/target/version", "is not taken: Stripe's objects have none")
+		v.Add("/target/version", "is not supported: Stripe's objects have none")
 	}
 	pre, _ := call.CurrentState.Fields()
 	for _, m := range pre {

@@ -29,7 +29,7 @@ func (c *Connector) prepare(method, path string) *rest.Request {
 // Execute implements [connector.Connector]. It reads the target, and sends one request that changes
 // something, unless the effect already exists.
 func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector.Result, error) {
-	op, v := c.look(call)
+	op, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.Result{}, rest.Invalid(v.Err())
 	}
@@ -43,15 +43,12 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 	defer unlock()
 	s, failure := c.read(ctx, call)
 	if failure != nil {
-		if failure.Kind != connector.Terminal {
-			failure.Kind = connector.NotSent // the change was not sent
-		}
-		return connector.Result{}, failure
+		return connector.Result{}, rest.NothingSent(failure)
 	}
 	if s.own != "" {
 		return c.outcome(op, call, s, s.own, connector.Result{ResponseMetadata: foundJSON(s.own)})
 	}
-	if state := s.differences(call); !state.Matches || s.gone {
+	if state := s.differences(call); !state.Matches {
 		return connector.Result{}, rest.Changed(state)
 	}
 	if op.refuse != nil {
@@ -93,7 +90,7 @@ func (c *Connector) send(ctx context.Context, op *operation, call connector.Call
 	if !doc.IsObject() {
 		res.ResponseMetadata = a.Metadata(doc)
 		return res, &connector.Error{
-			Code: "answer_unreadable", Detail: a.Describe() + ", with nothing that can be read", Says: a.Text(doc),
+			Code: "answer_unreadable", Detail: a.Describe() + ", but the body is not a JSON object", Says: a.Text(doc),
 		}
 	}
 	res.ResponseMetadata = a.Metadata(shown(doc))
@@ -126,7 +123,7 @@ func (c *Connector) outcome(
 // ReadBack implements [connector.ReadBacker]. It finds the effect by its key, and never returns
 // Absent.
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
-	op, v := c.look(call)
+	op, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.Inconclusive, connector.Result{}, rest.Invalid(v.Err())
 	}

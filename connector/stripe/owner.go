@@ -29,12 +29,10 @@ func (c *Connector) owned(ctx context.Context) *connector.Error {
 	}
 	switch {
 	case a.Status == http.StatusForbidden:
-		return wrong("the key may not read its account, so it is not known to be of the account %s", c.cfg.KeyAccount)
+		return wrong("the key may not read its account, so Gatehouse cannot verify that it belongs to the account %s",
+			c.cfg.KeyAccount)
 	case a.Status != http.StatusOK || !accountForm.MatchString(id):
-		return &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc),
-			RetryAfter: rest.RetryAfter(a.Header),
-		}
+		return unread(a, doc)
 	case id != c.cfg.KeyAccount:
 		return wrong("the key is for the account %s, not %s", gatehouse.Quote(id), c.cfg.KeyAccount)
 	}

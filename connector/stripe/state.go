@@ -51,10 +51,7 @@ func (c *Connector) get(ctx context.Context, path string, query url.Values) (gat
 	case a.Status == http.StatusNotFound:
 		return "", nil
 	case a.Status != http.StatusOK || !doc.IsObject():
-		return "", &connector.Error{
-			Kind: connector.Transient, Code: "check_failed", Detail: a.Describe(), Says: a.Text(doc),
-			RetryAfter: rest.RetryAfter(a.Header),
-		}
+		return "", unread(a, doc)
 	}
 	if live, ok := doc.Get("livemode"); ok && c.cfg.Mode != "" && (live == "true") != (c.cfg.Mode == "live") {
 		return "", &connector.Error{
@@ -62,6 +59,15 @@ func (c *Connector) get(ctx context.Context, path string, query url.Values) (gat
 		}
 	}
 	return doc, nil
+}
+
+// unread is the failure of a refused or unreadable read. It is terminal if Stripe refuses the caller.
+func unread(a *rest.Answer, doc gatehouse.JSON) *connector.Error {
+	e := refusal(a, doc)
+	if a.Status != http.StatusUnauthorized && a.Status != http.StatusForbidden {
+		e.Kind, e.Code = connector.Transient, "check_failed"
+	}
+	return e
 }
 
 // listed searches a list for a call's effect, by its key. Stripe lists the newest first; only the
@@ -194,7 +200,7 @@ func plain(j gatehouse.JSON) string {
 
 // Check implements [connector.Checker].
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
-	op, v := c.look(call)
+	op, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.State{}, rest.Invalid(v.Err())
 	}
@@ -215,13 +221,13 @@ func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.S
 
 // ReadsState implements [connector.StateReader].
 func (c *Connector) ReadsState(call connector.Call) bool {
-	_, v := c.look(call)
+	_, v := c.validate(call)
 	return len(v) == 0
 }
 
 // ReadState implements [connector.StateReader].
 func (c *Connector) ReadState(ctx context.Context, call connector.Call) (connector.Snapshot, error) {
-	op, v := c.look(call)
+	op, v := c.validate(call)
 	if len(v) > 0 {
 		return connector.Snapshot{}, rest.Invalid(v.Err())
 	}

@@ -101,7 +101,7 @@ func TestConformance(t *testing.T) {
 			if f.value[0] == "" {
 				not[connectortest.Changed] = "the answer has none of the change's values"
 			}
-			connectortest.Run(t, connectortest.Harness{Not: not, New: func(t *testing.T) *connectortest.Fixture {
+			connectortest.Run(t, connectortest.Harness{Skip: not, New: func(t *testing.T) *connectortest.Fixture {
 				a := newAccount(t)
 				return &connectortest.Fixture{
 					Connector: newConnector(t, a.config()), Call: f.call,
@@ -357,6 +357,17 @@ func TestErrorTable(t *testing.T) {
 			"fake") {
 			t.Errorf("%d %s %s: %v, want %v %s", c.status, c.kind, c.code, e, c.want, c.wantCode)
 		}
+	}
+}
+
+// TestRefusedRead: a key that may not read the target is refused for good, and nothing is sent.
+func TestRefusedRead(t *testing.T) {
+	t.Parallel()
+	c := connectortest.WithSecret(stripe.New, newAccount(t).config(), "rk_test_s3cretOldKey")(t)
+	_, err := c.Execute(t.Context(),
+		call("refund", "payment_intent", "pi_0001", `{}`, `{"amount":1,"currency":"eur"}`))
+	if e := failure(t, err); e.Kind != connector.Terminal || e.Code != "http_401" {
+		t.Error(err)
 	}
 }
 

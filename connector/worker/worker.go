@@ -82,9 +82,10 @@ func New(c Config) (*Connector, error) {
 			return nil, fmt.Errorf("operations.%s.amounts: %w", name, err)
 		}
 		out.operations[name] = o
-		// Levels and amounts are left out, because they affect approval and not the call: an action keeps
-		// the level of its proposal.
-		fmt.Fprintln(h, name, o.Class, o.KeyRetention)
+		// Levels, amounts and the key retention are left out, because they affect approval and replays, but
+		// not the call: an action keeps the level of its proposal. "0s" keeps the fingerprint of earlier
+		// versions.
+		fmt.Fprintln(h, name, o.Class, "0s")
 	}
 	out.fingerprint = hex.EncodeToString(h.Sum(nil))
 	return out, nil
@@ -108,6 +109,6 @@ func (*Connector) Outside() {}
 // Execute only fails: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {
 	return connector.Result{}, &connector.Error{
-		Kind: connector.NotSent, Code: "outside", Detail: "only a worker outside can carry this out",
+		Kind: connector.NotSent, Code: "outside", Detail: "only an external worker can carry out this action",
 	}
 }

@@ -99,11 +99,11 @@ func (d *dist) archives() error {
 			entries = append(entries, entry{name: folder + "/completions/" + c.name, mode: 0o644,
 				content: d.completions[c.shell]})
 		}
-		make, suffix := d.tarGzip, ".tar.gz"
+		pack, suffix := d.tarGzip, ".tar.gz"
 		if b.os == "windows" {
-			make, suffix = d.zipped, ".zip"
+			pack, suffix = d.zipped, ".zip"
 		}
-		content, err := make(entries)
+		content, err := pack(entries)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	_ "embed"
-	"os"
 	"path/filepath"
 	"text/template"
 )
@@ -37,5 +36,5 @@ func (d *dist) formula() error {
 	if err := formulaTemplate.Execute(&out, data); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(d.out, "gatehouse.rb"), out.Bytes(), 0o644)
+	return d.write("gatehouse.rb", out.Bytes())
 }

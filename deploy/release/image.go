@@ -65,7 +65,7 @@ func (d *dist) image() error {
 	if err := at.AppendIndex(index, layout.WithAnnotations(annotations)); err != nil {
 		return err
 	}
-	entries, err := tree(folder)
+	entries, err := filesOf(folder)
 	if err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (d *dist) image() error {
 	return d.write("gatehouse_"+d.version+"_image.oci.tar", out.Bytes())
 }
 
-// tree lists a folder's files, sorted by name.
-func tree(folder string) ([]entry, error) {
+// filesOf lists a folder's files, sorted by name.
+func filesOf(folder string) ([]entry, error) {
 	var entries []entry
 	err := filepath.WalkDir(folder, func(name string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -21,7 +22,7 @@ var platforms = []string{"darwin/amd64", "darwin/arm64", "linux/amd64", "linux/a
 // options say what to build.
 type options struct {
 	root      string // the repository's folder
-	out       string // where the artifacts go; emptied first
+	out       string // where the artifacts go; see emptyOut
 	platforms []string
 	// modified permits files that differ from the commit; the binaries, the image and the bills of
 	// materials report it.
@@ -38,10 +39,10 @@ func main() {
 	o := options{level: 6}
 	list := strings.Join(platforms, ",")
 	flag.StringVar(&o.root, "root", ".", "the repository's `folder`")
-	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts, emptied first")
-	flag.StringVar(&list, "platforms", list, "what to build for, with commas")
+	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts; those of an earlier release are deleted first")
+	flag.StringVar(&list, "platforms", list, "the platforms to build for, separated by commas")
 	flag.StringVar(&o.base, "base", "",
-		"the `address` below which the artifacts will be found; that of the release on GitHub by default")
+		"the base `URL` of the published artifacts; by default the release on GitHub")
 	flag.BoolVar(&o.modified, "modified", false, "build files that differ from the commit, to try things out")
 	flag.Parse()
 	o.platforms = strings.Split(list, ",")
@@ -54,7 +55,7 @@ func main() {
 }
 
 // release builds everything into the output folder.
-func release(ctx context.Context, o options) error {
+func release(ctx context.Context, o options) (err error) {
 	for _, p := range o.platforms {
 		if !slices.Contains(platforms, p) {
 			return fmt.Errorf("no platform %q; there are %s", p, strings.Join(platforms, ", "))
@@ -65,17 +66,19 @@ func release(ctx context.Context, o options) error {
 		return err
 	}
 	if src.modified && !o.modified {
-		return errors.New("files differ from the commit: commit them, or allow for them with -modified")
+		return errors.New("files differ from the commit: commit them, or permit them with -modified")
 	}
 	if o.base == "" {
 		o.base = download + src.version
 	}
-	if err := os.RemoveAll(o.out); err != nil {
+	if err := o.emptyOut(); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
-		return err
-	}
+	defer func() {
+		if err != nil { // a folder without its checksums would be refused the next time
+			err = errors.Join(err, os.RemoveAll(o.out))
+		}
+	}()
 	work, err := os.MkdirTemp("", "gatehouse-release-")
 	if err != nil {
 		return err
@@ -93,6 +96,33 @@ func release(ctx context.Context, o options) error {
 		}
 	}
 	return nil
+}
+
+// emptyOut makes the output folder, or empties it. It refuses a folder that has other files than a release.
+func (o *options) emptyOut() error {
+	root, err := filepath.Abs(o.root)
+	if err != nil {
+		return err
+	}
+	out, err := filepath.Abs(o.out)
+	if err != nil {
+		return err
+	}
+	if inside, err := filepath.Rel(out, root); err == nil && filepath.IsLocal(inside) {
+		return fmt.Errorf("%s contains the repository, and would be deleted", o.out)
+	}
+	files, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	isSums := func(f fs.DirEntry) bool { return f.Name() == sumsFile }
+	if len(files) > 0 && !slices.ContainsFunc(files, isSums) {
+		return fmt.Errorf("%s has files, but no %s of a release: name another folder, or delete it", o.out, sumsFile)
+	}
+	if err := os.RemoveAll(out); err != nil {
+		return err
+	}
+	return os.MkdirAll(out, 0o755)
 }
 
 // dist is a release in the making.

@@ -256,6 +256,34 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
+// TestOutIsNoOtherFolder: only a folder with a release is emptied.
+func TestOutIsNoOtherFolder(t *testing.T) {
+	t.Parallel()
+	above := t.TempDir()
+	repository, old := filepath.Join(above, "repository"), filepath.Join(above, "old")
+	other := filepath.Join(above, "other")
+	for _, name := range []string{filepath.Join(repository, "go.mod"), filepath.Join(other, "a"), filepath.Join(old, "a"),
+		filepath.Join(old, sumsFile), filepath.Join(repository, sumsFile)} {
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, nil, 0o644))
+	}
+	for _, out := range []string{repository, above, other} {
+		o := options{root: repository, out: out}
+		if err := o.emptyOut(); err == nil {
+			t.Errorf("%s was emptied", out)
+		}
+	}
+	for _, out := range []string{old, filepath.Join(repository, "dist"), old} {
+		o := options{root: repository, out: out}
+		if err := o.emptyOut(); err != nil {
+			t.Error(err)
+		}
+		if files, err := os.ReadDir(out); err != nil || len(files) > 0 {
+			t.Errorf("%s: %v, %v", out, files, err)
+		}
+	}
+}
+
 func copyFile(t *testing.T, name, to string) {
 	t.Helper()
 	at := filepath.Join(to, filepath.FromSlash(name))

@@ -85,18 +85,18 @@ func unread() error {
 	return e
 }
 
-// bounded is a writer that counts unread answers and sets a deadline for
+// countedWriter is a writer that counts unread answers and sets a deadline for
 // reading them.
-type bounded struct {
+type countedWriter struct {
 	http.ResponseWriter
 	answers   *answers
 	principal string
 }
 
 // Unwrap supports http.ResponseController.
-func (w *bounded) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w *countedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *bounded) Write(b []byte) (int, error) {
+func (w *countedWriter) Write(b []byte) (int, error) {
 	// The error is ignored: a writer that does not support deadlines, as in tests, needs none.
 	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(
 		time.Now().Add(answerTime + time.Duration(len(b)/slowRead)*time.Second))

@@ -273,6 +273,18 @@ func TestQueries(t *testing.T) {
 	}
 }
 
+// TestDryRunCreatesNothing: its answer is 200, because nothing was created.
+func TestDryRunCreatesNothing(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake())
+	for body, want := range map[string]int{`{"dry_run":true}`: http.StatusOK, `{}`: http.StatusCreated} {
+		r := request{method: "POST", path: "/api/v1/grants", key: "gth_ana", token: "gte_ana", body: body}
+		if w := r.send(s); w.Code != want {
+			t.Errorf("%s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
 func TestDecisionsAreCheckedBeforeTheState(t *testing.T) {
 	t.Parallel()
 	f := newFake()

@@ -42,13 +42,22 @@ func TestDecisionsAreCounted(t *testing.T) {
 		method: "POST", path: "/api/v1/proposed-actions/bulk-decide", key: "gth_ana", token: "gte_ana",
 		body: `{"decision":"rejected","items":[{"action_id":"a"}]}`,
 	}.send(s)
+	edit := request{method: "POST", path: "/api/v1/proposed-actions/act_1/edit", key: "gth_ana", token: "gte_ana"}
+	for _, edit.body = range []string{
+		`{"digest":"d","note":"why","patch":{"price":"11.00"},"approve":true}`,
+		`{"digest":"d","note":"why","patch":{"price":"11.00"}}`,
+	} {
+		if w := edit.send(s); w.Code != http.StatusCreated {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
 	// A request that did not reach the use case is not a decision.
 	request{method: "POST", path: decidePath, key: "gth_ana", body: goodDecision}.send(s)
 
 	text := request{path: "/metrics", key: "gth_aud"}.send(s).Body.String()
 	for _, want := range []string{
 		`gatehouse_decisions_total{endpoint="decide",result="won"} 1`,
-		`gatehouse_decisions_total{endpoint="decide",result="voted"} 1`,
+		`gatehouse_decisions_total{endpoint="decide",result="voted"} 2`,
 		`gatehouse_decisions_total{endpoint="decide",result="replayed"} 5`,
 		`gatehouse_decisions_total{endpoint="decide",result="conflict"} 2`,
 		`gatehouse_decisions_total{endpoint="decide",result="refused"} 3`,

@@ -51,7 +51,7 @@ func document(routes []route, hooks []*route, reviews bool, version string) *hum
 		Info: &huma.Info{
 			Title: "Gatehouse", Version: version,
 			Description: "The gate between AI agents and the systems that they change. Checks come in this order: " +
-				"401, 404, 403 role, 403 edit token, 400/413/422, then the state.",
+				"401, 429, 404, 403 role, 403 edit token, 429 for bulk decisions, 400/413/422, then the object's state.",
 		},
 		Servers: []*huma.Server{{URL: "/"}},
 		Components: &huma.Components{
@@ -97,7 +97,7 @@ func document(routes []route, hooks []*route, reviews bool, version string) *hum
 		doc.AddOperation(o(r))
 	}
 	finish(r, requests)
-	problemSchema(r)
+	completeProblem(r)
 	return doc
 }
 
@@ -203,7 +203,7 @@ func responses(r huma.Registry, rt *route) map[string]*huma.Response {
 	}
 	out := map[string]*huma.Response{strconv.Itoa(rt.status): ok(http.StatusText(rt.status))}
 	if (rt.replays || rt.idempotent) && rt.status != http.StatusOK {
-		out["200"] = ok("The answer of the first such request.")
+		out["200"] = ok("The stored answer of an earlier request, an unchanged object, or a dry run.")
 	}
 	byStatus := make(map[int][]string)
 	for _, code := range rt.allCodes() {
@@ -233,7 +233,8 @@ func problemOf(status int, codes ...string) *huma.Response {
 
 func commonHeaders() map[string]*huma.Header {
 	return map[string]*huma.Header{
-		"X-Request-Id": {Description: "Quote it when you report a problem.", Schema: &huma.Schema{Type: "string"}}}
+		"X-Request-Id": {Description: "The id of this request; give it when you report a problem.",
+			Schema: &huma.Schema{Type: "string"}}}
 }
 
 // allCodes returns the error codes of a route: its own, and those of its checks in

@@ -40,13 +40,13 @@ var ownMembers = map[string]bool{
 // titles describes each code, for people who read the raw response.
 var titles = map[gatehouse.Code]string{
 	gatehouse.CodeMalformed:           "The body is not the JSON that this call accepts",
-	gatehouse.CodeInvalid:             "The request is well-formed, but wrong",
+	gatehouse.CodeInvalid:             "The request is well-formed, but a value is not valid",
 	gatehouse.CodeUnsupported:         "Not supported",
 	gatehouse.CodeBodyTooLarge:        "The body is too large",
 	gatehouse.CodeUnauthenticated:     "No valid API key",
 	gatehouse.CodeRoleRequired:        "A role is missing",
 	gatehouse.CodeEditTokenRequired:   "The edit token is missing or wrong",
-	gatehouse.CodeStepUpRequired:      "A fresh proof of who you are is missing",
+	gatehouse.CodeStepUpRequired:      "A recent proof of identity is missing",
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
 	gatehouse.CodeSelfApproval:        "Proposer, sponsor and on_behalf_of cannot decide",
 	gatehouse.CodeSenderNotAllowed:    "This principal may not send the event",

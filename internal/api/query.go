@@ -131,13 +131,23 @@ func (v values) time(name string) *time.Time {
 	return &at
 }
 
+// notInArchive returns an error if one of the filters, which the archive does not have, is given.
+func (v values) notInArchive(filters ...string) error {
+	var wrong gatehouse.Violations
+	for _, name := range filters {
+		if v[name] != "" {
+			wrong.Add(pointerTo(name), "is not available in the archive")
+		}
+	}
+	return wrong.Err()
+}
+
+var limitParam = param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit,
+	doc: "The maximum number of items; 50 by default."}
+
 // paging returns the parameters of every list, plus more.
 func paging(more ...param) []param {
-	return append(more,
-		param{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 " +
-			"by default."},
-		param{name: "cursor", max: 1024, doc: "next_cursor of the previous page."},
-	)
+	return append(more, limitParam, param{name: "cursor", max: 1024, doc: "next_cursor of the previous page."})
 }
 
 // words converts a domain enumeration to strings.

@@ -137,8 +137,10 @@ func (b *buckets) report(ctx context.Context, p *gatehouse.Principal, k *bucket)
 	b.mu.Lock()
 	now := time.Now()
 	n := k.unreported + 1
-	k.unreported = 0
 	err := b.count(k, now)
+	if err == nil {
+		k.unreported = 0
+	}
 	b.mu.Unlock()
 	if err != nil {
 		return err

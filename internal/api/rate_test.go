@@ -91,6 +91,20 @@ func TestRateOfSlowCallerSkipsStore(t *testing.T) {
 	})
 }
 
+// TestRefusedReportKeepsTheCount: a refused request does not lose the requests that the store does not know yet.
+func TestRefusedReportKeepsTheCount(t *testing.T) {
+	t.Parallel()
+	b := sharing(new(sharedBuckets))
+	p := &gatehouse.Principal{ID: "prn_1"}
+	passed(3, b)
+	k := b.byName[p.ID]
+	k.fullAt = time.Now().Add(time.Hour)
+	unreported := k.unreported
+	if err := b.report(t.Context(), p, k); err == nil || unreported == 0 || k.unreported != unreported {
+		t.Errorf("%v: %v unreported, want %v", err, k.unreported, unreported)
+	}
+}
+
 // TestRateWithoutItsStore: if the store fails, each process applies its own
 // limit and asks the store again later.
 func TestRateWithoutItsStore(t *testing.T) {

@@ -102,8 +102,8 @@ type reply struct {
 // answer turns the results of a service into a reply.
 func answer[T any](value T, err error) (reply, error) { return reply{value: value}, err }
 
-// plain returns a handler without a body.
-func plain(run func(context.Context, *call) (reply, error)) handler {
+// noBody returns a handler without a body.
+func noBody(run func(context.Context, *call) (reply, error)) handler {
 	return handler{run: run}
 }
 

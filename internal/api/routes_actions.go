@@ -59,12 +59,11 @@ func (s *Server) actionRoutes() []route {
 				param{name: "archived", kind: paramEnum, enum: []string{"true", "false"}, doc: "true lists the archive instead, " +
 					"newest first; there, q can only be an id."},
 			),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
-				if c.query["decided"] != "" && c.query["archived"] == "true" {
-					return reply{}, gatehouse.Violations{{Pointer: "/query/decided", Detail: "is not available in the archive"}}.Err()
-				}
-				if c.query["group"] != "" && c.query["archived"] == "true" {
-					return reply{}, gatehouse.Violations{{Pointer: "/query/group", Detail: "is not available in the archive"}}.Err()
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
+				if c.query["archived"] == "true" {
+					if err := c.query.notInArchive("decided", "group", "assignee"); err != nil {
+						return reply{}, err
+					}
 				}
 				assignee, err := assigneeOf(ctx, c)
 				if err != nil {
@@ -97,7 +96,7 @@ func (s *Server) actionRoutes() []route {
 					doc: "With wait: also answer when the action has an open question with a higher number. " +
 						"Pass the highest number that you have seen."},
 			},
-			handler: plain(s.getAction),
+			handler: noBody(s.getAction),
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
@@ -106,7 +105,7 @@ func (s *Server) actionRoutes() []route {
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Cancel(ctx, c.id))
 			}),
 		}, {
@@ -120,7 +119,7 @@ func (s *Server) actionRoutes() []route {
 			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Undo(ctx, c.id))
 			}),
 		}, {
@@ -151,7 +150,7 @@ func (s *Server) actionRoutes() []route {
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeCannotRebase},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Rebase(ctx, c.id))
 			}),
 		}, {
@@ -177,6 +176,9 @@ func (s *Server) actionRoutes() []route {
 			handler: body((*gatehouse.EditRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
 					a, err := s.cfg.Actions.Edit(ctx, c.id, *in)
+					if in.Approve && !in.DryRun {
+						s.metrics.decisions["decide"][gatehouse.EditResult(a, err)].Inc()
+					}
 					if in.DryRun {
 						return reply{status: http.StatusOK, value: a}, err
 					}
@@ -201,22 +203,23 @@ func (s *Server) actionRoutes() []route {
 			doc: "Returns the action, its receipts, its entries in the audit log, and the canonical text whose SHA-256 is " +
 				"the digest.",
 			roles: readers, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Evidence](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Evidence(ctx, c.id))
 			}),
 		}, {
 			method: "GET", path: "/applied", name: "listApplied", tag: tagActions,
-			summary: "List applied changes", doc: "Lists the audit mirror of each applied action, the newest first.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.AppliedMirror]](), query: paging(),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			summary: "List applied changes",
+			doc:     "Lists the record (before, after, receipt) of each applied action, the newest first.",
+			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.AppliedMirror]](), query: paging(),
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListMirror(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		}, {
 			method: "GET", path: "/corpus", name: "listCorpus", tag: tagActions,
-			summary: "List the lessons of decisions",
+			summary: "List decisions with their features and reasons",
 			doc:     "Lists features, outcome, author and reason of each decision, the newest first.",
 			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CorpusEntry]](), query: paging(),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.ListCorpus(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		},

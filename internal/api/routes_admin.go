@@ -26,7 +26,7 @@ func (s *Server) adminRoutes() []route {
 			method: "GET", path: "/whoami", name: "whoAmI", tag: tagAdmin,
 			summary: "Show the principal of the key", doc: "The principal of the key, with its roles.",
 			status: http.StatusOK, out: typeOf[gatehouse.Principal](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Admin.WhoAmI(ctx))
 			}),
 		}, {
@@ -44,14 +44,14 @@ func (s *Server) adminRoutes() []route {
 			method: "GET", path: "/principals", name: "listPrincipals", tag: tagAdmin,
 			summary: "List principals", doc: "Lists the principals of the caller's tenant.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Principal]](), query: paging(),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.ListPrincipals(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		}, {
 			method: "GET", path: "/principals/{id}", name: "getPrincipal", tag: tagAdmin,
 			summary: "Read a principal", doc: "{id} is its id or its name.",
 			roles: admins, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Principal](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.FindPrincipal(ctx, c.id))
 			}),
 		}, {
@@ -68,21 +68,21 @@ func (s *Server) adminRoutes() []route {
 			summary: "Make another API key", doc: "The key is shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.CreateKey(ctx, c.id))
 			}),
 		}, {
 			method: "GET", path: "/principals/{id}/keys", name: "listKeys", tag: tagAdmin,
 			summary: "List a principal's keys", doc: "Lists the keys without their secrets, which are not stored.",
 			roles: admins, object: ObjectPrincipal, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Key]](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Admin.ListKeys(ctx, c.id))
 			}),
 		}, {
 			method: "POST", path: "/keys/{id}/revoke", name: "revokeKey", tag: tagAdmin,
 			summary: "End an API key", doc: "The key stops working at once, permanently.",
 			roles: admins, changesRights: true, object: ObjectKey, status: http.StatusOK, out: typeOf[revoked](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: revoked{c.id, true}}, s.cfg.Admin.RevokeKey(ctx, c.id)
 			}),
 		}, {
@@ -90,7 +90,7 @@ func (s *Server) adminRoutes() []route {
 			summary: "Make a new edit token", doc: "The old token ends. The new one is shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.Credentials](), idempotent: true, secret: true,
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.RotateEditToken(ctx, c.id))
 			}),
 		}, {
@@ -106,7 +106,7 @@ func (s *Server) adminRoutes() []route {
 			method: "GET", path: "/tenants", name: "listTenants", tag: tagAdmin,
 			summary: "List tenants", doc: "Only for administrators of the tenant default.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Tenant]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Admin.ListTenants(ctx))
 			}),
 		},

@@ -22,17 +22,16 @@ func (s *Server) auditRoutes() []route {
 			query: []param{
 				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
 					doc: "The index of the last entry that was read; the beginning by default."},
-				{name: "limit", kind: paramInteger, min: 1, max: gatehouse.MaxLimit, doc: "The maximum number of items; 50 by " +
-					"default."},
+				limitParam,
 				{name: "cursor", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,
 					doc: "next_cursor of the previous page; the same as after."},
 			},
-			handler: plain(s.listEntries),
+			handler: noBody(s.listEntries),
 		}, {
 			method: "GET", path: "/audit/head", name: "getLogHead", tag: tagAudit,
 			summary: "Read size and root hash of the log", doc: "The tree head of RFC 6962.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.LogHead](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Audit.Head(ctx))
 			}),
 		}, {
@@ -41,14 +40,14 @@ func (s *Server) auditRoutes() []route {
 			doc: "Size and root hash as a signed note, in the format of C2SP tlog-checkpoint. Verify it with a key of " +
 				"/audit/keys that you have from earlier.",
 			roles: auditors, status: http.StatusOK, media: mediaText,
-			handler: plain(s.getCheckpoint),
+			handler: noBody(s.getCheckpoint),
 		}, {
 			method: "GET", path: "/audit/keys", name: "getLogKeys", tag: tagAudit,
 			summary: "Read the public keys of the log",
 			doc: "The first one signs checkpoints; the others are of earlier master keys. Without a master key there are " +
 				"none. Keep them where nobody who runs Gatehouse can change them.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.LogKeys](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Audit.LogKeys(ctx))
 			}),
 		}, {
@@ -61,7 +60,7 @@ func (s *Server) auditRoutes() []route {
 				{name: "size", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
 					doc: "The size of the log, such as that of a checkpoint; the present size by default."},
 			},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Audit.ProveEntry(ctx, c.query.integer("entry", -1), c.query.integer("size", 0)))
 			}),
 		}, {
@@ -74,7 +73,7 @@ func (s *Server) auditRoutes() []route {
 				{name: "to", kind: paramInteger, min: 1, max: math.MaxInt64 - 1,
 					doc: "The later size; the present one by default."},
 			},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Audit.ProveGrowth(ctx, c.query.integer("from", 0), c.query.integer("to", 0)))
 			}),
 		},

@@ -50,7 +50,7 @@ func (s *Server) checkRoutes() []route {
 			"other findings are " +
 			"shown in the tenant default only.",
 		roles: operators, status: http.StatusOK, out: typeOf[gatehouse.ConfigurationCheck](),
-		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+		handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 			c.outlast(checkTime)
 			return answer(s.cfg.Checks.CheckConfiguration(ctx))
 		}),

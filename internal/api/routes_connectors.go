@@ -13,15 +13,17 @@ func (s *Server) connectorRoutes() []route {
 	if m == nil {
 		return nil
 	}
-	readers := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAdmin}
+	connectorReaders := []gatehouse.Role{gatehouse.RoleOperator, gatehouse.RoleAdmin}
 	return []route{
 		{
 			method: "GET", path: "/connector-versions", name: "listConnectorVersions", tag: tagAdmin,
 			summary: "List the versions of the connectors in the store",
 			doc: "Lists the newest first, without their source. Only for the tenant default, whose administrators run the " +
 				"server.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.ConnectorVersion]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListConnectorVersions(ctx)) }),
+			roles: connectorReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.ConnectorVersion]](),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
+				return list(m.ListConnectorVersions(ctx))
+			}),
 		}, {
 			method: "POST", path: "/connector-versions/propose", name: "proposeConnectors", tag: tagAdmin,
 			summary: "Propose to replace the connectors in the store",
@@ -38,14 +40,15 @@ func (s *Server) connectorRoutes() []route {
 		}, {
 			method: "GET", path: "/connector-versions/newest", name: "getNewestConnectors", tag: tagAdmin,
 			summary: "Read the connectors in the store", doc: "The newest version, with its source.",
-			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
+			roles: connectorReaders, status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
 			codes:   []gatehouse.Code{gatehouse.CodeNotFound},
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(m.FindConnectors(ctx, 0)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return answer(m.FindConnectors(ctx, 0)) }),
 		}, {
 			method: "GET", path: "/connector-versions/{id}", name: "getConnectors", tag: tagAdmin,
 			summary: "Read a version of the connectors in the store", doc: "{id} is its number.",
-			roles: readers, object: ObjectConnectorVersion, status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			roles: connectorReaders, object: ObjectConnectorVersion,
+			status: http.StatusOK, out: typeOf[gatehouse.ConnectorVersion](),
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				version, err := numberOf(c.id, ObjectConnectorVersion)
 				if err != nil {
 					return reply{}, err

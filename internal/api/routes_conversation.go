@@ -86,9 +86,7 @@ func unknownName(pointer, what, name string) error {
 // assigneeOf is the assignee that a list is filtered by; me is the caller.
 func assigneeOf(ctx context.Context, c *call) (string, error) {
 	name := c.query["assignee"]
-	if name != "" && c.query["archived"] == "true" {
-		return "", gatehouse.Violations{{Pointer: "/query/assignee", Detail: "is not available in the archive"}}.Err()
-	}
+
 	if name != "me" {
 		return name, nil
 	}

@@ -23,7 +23,7 @@ func (s *Server) delegationRoutes() []route {
 			doc: "Delegations from and to the caller; for an administrator, all of the tenant. Newest first, including " +
 				"ended ones.",
 			roles: delegators, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Delegation]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDelegations(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDelegations(ctx)) }),
 		}, {
 			method: "POST", path: "/delegations", name: "createDelegation", tag: tagAdmin,
 			summary: "Let somebody answer for a person",
@@ -43,7 +43,7 @@ func (s *Server) delegationRoutes() []route {
 				"request changes nothing.",
 			roles: delegators, changesRights: true, object: ObjectDelegation, status: http.StatusOK,
 			out: typeOf[gatehouse.Delegation](), idempotent: true,
-			handler: plain(
+			handler: noBody(
 				func(ctx context.Context, c *call) (reply, error) { return answer(d.EndDelegation(ctx, c.id)) },
 			),
 		},

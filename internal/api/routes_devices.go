@@ -26,12 +26,12 @@ func (s *Server) deviceRoutes() []route {
 			doc: "Lists the browsers in which the caller gets notifications by web push, the newest first. People add browsers " +
 				"in the console.",
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Device]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDevices(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDevices(ctx)) }),
 		}, {
 			method: "DELETE", path: "/devices/{id}", name: "removeDevice", tag: tagNotifications,
 			summary: "Remove one of your devices", doc: "The device gets no more notifications.",
 			object: ObjectDevice, status: http.StatusOK, out: typeOf[removedDevice](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: removedDevice{c.id, true}}, d.RemoveDevice(ctx, c.id)
 			}),
 		}, {
@@ -41,7 +41,7 @@ func (s *Server) deviceRoutes() []route {
 				"push service accepted the test.",
 			object: ObjectDevice, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes: []gatehouse.Code{gatehouse.CodeUnsupported},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(d.TestDevice(ctx, c.id))
 			}),
 		},

@@ -19,7 +19,7 @@ func (s *Server) dispatchRoutes() []route {
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Push]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.PushStatuses()), doc: "Only pushes in this state."}),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Dispatch.ListPushes(ctx, gatehouse.PushFilter{
 					Status: gatehouse.PushStatus(c.query["status"]), Limit: c.query.limit(), Cursor: c.query["cursor"],
 				}))
@@ -30,7 +30,7 @@ func (s *Server) dispatchRoutes() []route {
 			doc: "Shows whether calls of a connector are suspended because too many in a row have failed: the breakers " +
 				"of this replica, and the pushes that wait for those of others.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[gatehouse.BreakerState]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				states, err := s.cfg.Dispatch.ListBreakers(ctx)
 				return answer(gatehouse.Page[gatehouse.BreakerState]{Items: states}, err)
 			}),
@@ -40,7 +40,7 @@ func (s *Server) dispatchRoutes() []route {
 			doc: "Each connector has its breaker, the pushes that wait, the outcomes of the last hour, and the last success and " +
 				"error of the last 24 hours. The queue has its depth and the age of its oldest push at 48 points of these hours.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DispatchHealth](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Dispatch.DispatchHealth(ctx))
 			}),
 		}, {
@@ -71,7 +71,7 @@ func (s *Server) dispatchRoutes() []route {
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.DeadLetter]](),
 			query: paging(append(deadLetterParams(),
 				param{name: "group", max: 64, doc: "Only dead letters of the group with this key."})...),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				f.Group, f.Limit, f.Cursor = c.query["group"], c.query.limit(), c.query["cursor"]
 				page, err := s.cfg.Dispatch.ListDeadLetters(ctx, f)
@@ -89,7 +89,7 @@ func (s *Server) dispatchRoutes() []route {
 				"a group selects its dead letters in the list, and in the filter of replay, discard and resolve.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DeadLetterGroups](),
 			query: deadLetterParams(),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				f := deadLetterFilter(c)
 				groups, err := s.cfg.Dispatch.GroupDeadLetters(ctx, f)
 				if err == nil && len(groups.Items) == 0 {

@@ -52,8 +52,8 @@ func (s *Server) eventRoutes() []route {
 			},
 			{name: "action_id", max: 128, doc: "Only events of this action."},
 		},
-		codes:   []gatehouse.Code{gatehouse.CodeRateLimited},
-		handler: plain(s.streamEvents),
+
+		handler: noBody(s.streamEvents),
 	}}
 }
 
@@ -110,7 +110,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		if len(page.Events) == 0 {
 			// An id alone moves the client's Last-Event-ID past entries that
 			// are not for it.
-			b.WriteString("id: " + strconv.FormatInt(page.Last, 10) + "\n: still here\n\n")
+			b.WriteString("id: " + strconv.FormatInt(page.Last, 10) + "\n: keep-alive\n\n")
 		}
 		if !send(c.w, b.String()) || ctx.Err() != nil {
 			return reply{written: true}, nil

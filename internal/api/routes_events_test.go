@@ -122,7 +122,7 @@ func TestEventStream(t *testing.T) {
 	}
 	want := []string{
 		"retry: 2000|", `id: 6|event: hitl.approved|data: {"id":"evt_6"}|id: 8|event: hitl.approved|data: {"id":"evt_8"}|`,
-		"id: 9|: still here|",
+		"id: 9|: keep-alive|",
 	}
 	got := frames(t, lines, 4)
 	joined := []string{got[0], got[1] + got[2], got[3]}
@@ -140,7 +140,7 @@ func TestEventStream(t *testing.T) {
 		2)[1] != `id: 8|event: hitl.approved|data: {"id":"evt_8"}|` {
 		t.Error("the stream after index 7 does not begin with event 8")
 	}
-	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: still here|" {
+	if _, lines := stream(t, server.URL, path, ""); frames(t, lines, 2)[1] != "id: 9|: keep-alive|" {
 		t.Error("a stream from now on sends an earlier event")
 	}
 	for bad, last := range map[string]string{path: "x", path + "?after=-2": "", path + "?kind=x": ""} {

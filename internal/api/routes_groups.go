@@ -21,14 +21,14 @@ func (s *Server) groupRoutes() []route {
 			doc: "The groups of the caller's tenant, with their members and where each membership comes from: hand, or " +
 				"the issuer of a sign-in provider.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Group]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Admin.ListGroups(ctx))
 			}),
 		}, {
 			method: "GET", path: "/groups/{id}", name: "getGroup", tag: tagAdmin,
 			summary: "Read a group", doc: "{id} is its name.",
 			roles: admins, object: ObjectGroup, status: http.StatusOK, out: typeOf[gatehouse.Group](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Admin.FindGroup(ctx, c.id))
 			}),
 		}, {
@@ -57,7 +57,7 @@ func (s *Server) groupRoutes() []route {
 			summary: "Delete a group", doc: "Ends every membership at once: nobody can answer open approvals that ask only " +
 				"this group.",
 			roles: admins, changesRights: true, object: ObjectGroup, status: http.StatusOK, out: typeOf[deletedGroup](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return reply{value: deletedGroup{c.id, true}}, s.cfg.Admin.DeleteGroup(ctx, c.id)
 			}),
 		},

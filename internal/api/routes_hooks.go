@@ -31,9 +31,8 @@ type received struct {
 var hookRoute = route{
 	method: "POST", path: "/hooks/{workflow}", name: "receiveHook", tag: tagWorkflows,
 	summary: "Deliver a webhook",
-	doc: "Needs no key: the signature that the workflow's trigger asks for is the authority. The body is taken byte for " +
-		"byte. " +
-		"202 when it starts a run, 200 when this delivery has already started one.",
+	doc: "Needs no key: the signature that the workflow's trigger requires authenticates the request. It covers the " +
+		"unchanged bytes of the body. 202 when it starts a run, 200 when this delivery has already started one.",
 	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
 	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; default by default."}},
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},

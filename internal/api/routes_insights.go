@@ -29,7 +29,7 @@ func (s *Server) insightRoutes() []route {
 			{name: "action_type", max: 128, doc: "Only actions of this type."},
 			{name: "proposed_by", max: 128, doc: "Only actions of the principal with this name."},
 		},
-		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+		handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 			f := gatehouse.InsightFilter{ActionType: c.query["action_type"], ProposedBy: c.query["proposed_by"]}
 			if since := c.query.time("since"); since != nil {
 				f.Since = *since

@@ -22,7 +22,7 @@ func (s *Server) keeperRoutes() []route {
 				"for at most 20 seconds: complete is false if it did not finish.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.ArchivePreview](),
 			query: []param{{name: "retention", max: 16, doc: "The retention, such as 180d; the server's own by default."}},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				var retention time.Duration
 				if text := c.query["retention"]; text != "" {
 					d, err := gatehouse.ParseDuration(text)
@@ -37,13 +37,13 @@ func (s *Server) keeperRoutes() []route {
 			}),
 		}, {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
-			summary: "Show work that has waited too long for a role of serve",
+			summary: "Show work that no process with the needed role has done in time",
 			doc: "Lists, over all tenants, by the store's clock: entries of the audit log without a number, due pushes, " +
 				"expired approvals that are not closed, and ready steps of runs. With the role worker, also lists the ready " +
 				"steps of each tool that is not built in, of the caller's tenant. Each item has the waiting time of the oldest. " +
 				"Work that is not late is left out.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
 			summary: "Hold back pushes that a restored backup would send again",

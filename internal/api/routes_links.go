@@ -20,7 +20,7 @@ func (s *Server) linkKeyRoutes() []route {
 			doc: "Lists the keys of the caller's tenant, the newest first, without their secrets. retired keys verify links, " +
 				"but sign no new ones.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.RingKey]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListLinkKeys(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListLinkKeys(ctx)) }),
 		}, {
 			method: "POST", path: "/links/keys/rotate", name: "rotateLinkKeys", tag: tagAdmin,
 			summary: "Sign links with a new key",
@@ -28,13 +28,13 @@ func (s *Server) linkKeyRoutes() []route {
 				"links.rotate_every of the configuration.",
 			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return answer(k.RotateLinkKeys(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return answer(k.RotateLinkKeys(ctx)) }),
 		}, {
 			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
 			summary: "End all links that a key has signed",
 			doc:     "The links end at once. A key in use is replaced by a new one.",
 			roles:   admins, changesRights: true, object: ObjectLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(k.RevokeLinkKey(ctx, c.id))
 			}),
 		},

@@ -13,14 +13,14 @@ func (s *Server) mandateRoutes() []route {
 	if m == nil {
 		return nil
 	}
-	readers := append([]gatehouse.Role{gatehouse.RoleProposer}, grantReaders...)
+	mandateReaders := append([]gatehouse.Role{gatehouse.RoleProposer}, grantReaders...)
 	people := []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}
 	change := func(path, name, summary, doc string, fn func(context.Context, string) (*gatehouse.Mandate, error)) route {
 		return route{
 			method: "POST", path: "/mandates/{id}/" + path, name: name, tag: tagDecisions, summary: summary, doc: doc,
 			roles: people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(fn(ctx, c.id)) }),
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) { return answer(fn(ctx, c.id)) }),
 		}
 	}
 	return []route{
@@ -28,8 +28,8 @@ func (s *Server) mandateRoutes() []route {
 			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
 			summary: "List mandates",
 			doc:     "Lists the tenant's mandates, also ended ones, the newest first. A proposer reads its own.",
-			roles:   readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
+			roles:   mandateReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
 		}, {
 			method: "POST", path: "/mandates", name: "proposeMandate", tag: tagDecisions,
 			summary: "Propose a plan",
@@ -47,8 +47,8 @@ func (s *Server) mandateRoutes() []route {
 		}, {
 			method: "GET", path: "/mandates/{id}", name: "getMandate", tag: tagDecisions,
 			summary: "Read a mandate", doc: "Returns the mandate with its limits, and the used part of each limit.",
-			roles: readers, object: ObjectMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
+			roles: mandateReaders, object: ObjectMandate, status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) { return answer(m.FindMandate(ctx, c.id)) }),
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",

@@ -33,7 +33,7 @@ func (s *Server) noticeRoutes() []route {
 			query: paging(
 				param{name: "state", kind: paramEnum, enum: []string{"open", "all"},
 					doc: "all: also notices that the caller has dismissed."}),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(
 					n.ListNotices(ctx,
 						gatehouse.NoticeFilter{All: c.query["state"] == "all", Cursor: c.query["cursor"], Limit: c.query.limit()}))

@@ -48,7 +48,7 @@ func (s *Server) notificationRoutes() []route {
 				param{name: "channel", max: 128, doc: "Only messages of this channel."},
 				param{name: "action", max: 128, doc: "Only messages about this action, by its whole id."},
 			),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.NotificationFilter{
 					Status: gatehouse.NotificationStatus(
 						c.query["status"],
@@ -90,7 +90,7 @@ func (s *Server) notificationRoutes() []route {
 			method: "GET", path: "/channels", name: "listChannels", tag: tagNotifications,
 			summary: "List the channels with their states", doc: "Lists the configured channels that serve the caller's tenant.",
 			roles: watchers, status: http.StatusOK, out: typeOf[channelList](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				list, err := n.ListChannels(ctx)
 				return reply{value: channelList{list}}, err
 			}),

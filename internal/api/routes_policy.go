@@ -27,14 +27,15 @@ func (s *Server) policyRoutes() []route {
 			out: typeOf[gatehouse.PolicyVersion](), idempotent: true,
 			codes:   []gatehouse.Code{gatehouse.CodePolicyGated},
 			example: `{"source":"rules: []"}`,
-			handler: body(checkSource, func(ctx context.Context, _ *call, in *policySource) (reply, error) {
-				v, err := s.cfg.Policies.ApplyPolicy(ctx, in.Source)
-				out, err := answer(v, err)
-				if err == nil && v.Unchanged {
-					out.status = http.StatusOK
-				}
-				return out, err
-			}),
+			handler: body(func(in *policySource) error { return requireSource(in.Source) },
+				func(ctx context.Context, _ *call, in *policySource) (reply, error) {
+					v, err := s.cfg.Policies.ApplyPolicy(ctx, in.Source)
+					out, err := answer(v, err)
+					if err == nil && v.Unchanged {
+						out.status = http.StatusOK
+					}
+					return out, err
+				}),
 		}, {
 			method: "POST", path: "/policies/propose", name: "proposePolicy", tag: tagPolicy,
 			summary: "Propose to replace the active policy",
@@ -43,14 +44,15 @@ func (s *Server) policyRoutes() []route {
 				"Where the active policy says policy_changes: gated, there is no other way.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			example: `{"source":"rules: []\n"}`,
-			handler: body(checkProposedSource, func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
-				return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
-			}),
+			handler: body(func(in *gatehouse.PolicyProposal) error { return requireSource(in.Source) },
+				func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
+					return answer(s.cfg.Policies.ProposePolicy(ctx, *in))
+				}),
 		}, {
 			method: "GET", path: "/policies", name: "listPolicies", tag: tagPolicy,
 			summary: "List policy versions", doc: "Lists the newest first, without their source.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.PolicyVersion]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Policies.ListPolicies(ctx))
 			}),
 		}, {
@@ -58,7 +60,7 @@ func (s *Server) policyRoutes() []route {
 			summary: "Read the active policy", doc: "Returns the policy with its source.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodeNotFound},
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Policies.ActivePolicy(ctx))
 			}),
 		}, {
@@ -68,14 +70,14 @@ func (s *Server) policyRoutes() []route {
 				"fullest first. " +
 				"An agent that may read only its own actions does not see the accounts of other agents.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CeilingAccount]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Policies.PolicyUsage(ctx))
 			}),
 		}, {
 			method: "GET", path: "/policies/{id}", name: "getPolicy", tag: tagPolicy,
 			summary: "Read a policy version", doc: "{id} is its number.",
 			roles: readers, object: ObjectPolicy, status: http.StatusOK, out: typeOf[gatehouse.PolicyVersion](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {
 					return reply{}, err
@@ -89,7 +91,7 @@ func (s *Server) policyRoutes() []route {
 			roles:   admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
 			out:   typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				version, err := versionOf(c.id)
 				if err != nil {
 					return reply{}, err

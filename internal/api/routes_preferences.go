@@ -19,7 +19,7 @@ func (s *Server) preferenceRoutes() []route {
 			summary: "List which messages you want",
 			doc:     "The caller's own preference for each channel of the tenant that sends to persons.",
 			status:  http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Preference]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(p.ListPreferences(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(p.ListPreferences(ctx)) }),
 		}, {
 			method: "PUT", path: "/notifications/preferences", name: "setPreference", tag: tagNotifications,
 			summary: "Choose which messages you want on a channel",

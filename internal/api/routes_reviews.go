@@ -60,15 +60,14 @@ var reviewQuery = []param{
 	{name: "reason", max: gatehouse.MaxNotesBytes, doc: "The reason, unless the body has one."},
 }
 
-const reviewDoc = "Needs no key: the token is the authority to read. "
+const reviewDoc = "Needs no key: the token authorizes reading. "
 
 var (
-	reviewCodes = []gatehouse.Code{gatehouse.CodeBadToken, gatehouse.CodeRateLimited}
+	reviewCodes = []gatehouse.Code{gatehouse.CodeBadToken}
 	decideCodes = []gatehouse.Code{
 		gatehouse.CodeBadToken, gatehouse.CodeSignInRequired, gatehouse.CodeLinkExpired, gatehouse.CodeAlreadyDecided,
 		gatehouse.CodeRoleRequired, gatehouse.CodeSelfApproval, gatehouse.CodeConfirmation, gatehouse.CodeTargetChanged,
-		gatehouse.CodeAlreadyVoted, gatehouse.CodeCeilingExceeded, gatehouse.CodeAuthorityRevoked, gatehouse.CodeInvalid,
-		gatehouse.CodeMalformed, gatehouse.CodeBodyTooLarge, gatehouse.CodeRateLimited,
+		gatehouse.CodeAlreadyVoted, gatehouse.CodeCeilingExceeded, gatehouse.CodeAuthorityRevoked,
 	}
 )
 

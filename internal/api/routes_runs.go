@@ -51,7 +51,7 @@ func (s *Server) runRoutes() []route {
 				param{name: "input", max: 512, doc: "Only runs whose input has this member, such as customer=ACME. " +
 					"A page examines at most 5,000 runs: it may be short, and next_cursor continues."},
 			),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				f := gatehouse.RunFilter{
 					Status: gatehouse.RunStatus(c.query["status"]), Workflow: c.query["workflow"], Limit: c.query.limit(),
 					Cursor: c.query["cursor"],
@@ -82,7 +82,7 @@ func (s *Server) runRoutes() []route {
 			doc: "Lists the tools with ready steps; the workers that hold steps or pushes, with the end of the latest lease " +
 				"of each; and the next run of each schedule. A worker that holds none is not listed.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Runs.RunQueues(ctx))
 			}),
 		}, {
@@ -96,14 +96,14 @@ func (s *Server) runRoutes() []route {
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
 				{name: "since", max: 64, doc: "The position after which to wait for a change; now by default."},
 			},
-			handler: plain(s.getRun),
+			handler: noBody(s.getRun),
 		}, {
 			method: "GET", path: "/runs/{id}/detail", name: "getRunDetail", tag: tagRuns,
 			summary: "Read everything about a run",
 			doc: "The run with its steps, every attempt, the costs of models, the events sent to it, the actions that it " +
 				"proposed, and the steps that each step needs.",
 			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.RunDetail](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.RunDetail(ctx, c.id))
 			}),
 		}, {
@@ -153,14 +153,14 @@ func (s *Server) runRoutes() []route {
 			codes: []gatehouse.Code{gatehouse.CodeTooLate},
 			query: []param{
 				{name: "format", kind: paramEnum, enum: []string{"archive", "manifest"}, doc: "archive by default."}},
-			handler: plain(s.getRunEvidence),
+			handler: noBody(s.getRunEvidence),
 		}, {
 			method: "GET", path: "/reflexions", name: "listReflexions", tag: tagRuns,
 			summary: "List the lessons of finished runs",
 			doc:     "What was attempted, what happened, and what to do differently; newest first.",
 			status:  http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Reflexion]](),
 			query: paging(param{name: "workflow", max: 128, doc: "Only those of this workflow."}),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.ListReflexions(ctx, c.query["workflow"], c.query["cursor"], c.query.limit()))
 			}),
 		},

@@ -14,7 +14,7 @@ func (s *Server) secretRoutes() []route {
 	if k == nil {
 		return nil
 	}
-	codes := []gatehouse.Code{gatehouse.CodeInvalid, gatehouse.CodeUnsupported}
+	codes := []gatehouse.Code{gatehouse.CodeUnsupported}
 	return []route{
 		{
 			method: "GET", path: "/secrets", name: "listSecrets", tag: tagAdmin,
@@ -23,7 +23,7 @@ func (s *Server) secretRoutes() []route {
 				"configuration names and nobody has set. An unreadable secret is sealed under a master key that the server does " +
 				"not have.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Secret]](),
-			handler: plain(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListSecrets(ctx)) }),
+			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListSecrets(ctx)) }),
 		}, {
 			method: "POST", path: "/secrets", name: "setSecret", tag: tagAdmin,
 			summary: "Store a secret",
@@ -50,7 +50,7 @@ func (s *Server) secretRoutes() []route {
 			doc: "Pushes of its connectors wait, and become dead letters if the secret is not set again. A repeated call " +
 				"changes nothing.",
 			roles: admins, changesRights: true, object: ObjectSecret, status: http.StatusOK, out: typeOf[gatehouse.Secret](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) { return answer(k.RevokeSecret(ctx, c.id)) }),
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) { return answer(k.RevokeSecret(ctx, c.id)) }),
 		},
 	}
 }

@@ -22,7 +22,7 @@ func (s *Server) sessionRoutes() []route {
 					"tenant."},
 				param{name: "state", kind: paramEnum, enum: []string{"live", "any"}, doc: "any: also ended sessions."},
 			),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.ListSessions(ctx, gatehouse.SessionFilter{
 					Principal: c.query["principal"], All: c.query["of"] == "all", Ended: c.query["state"] == "any",
 					Cursor: c.query["cursor"], Limit: c.query.limit(),
@@ -34,7 +34,7 @@ func (s *Server) sessionRoutes() []route {
 				"for an administrator, anybody's. It does not change an ended session.",
 			object: ObjectSession, status: http.StatusOK, out: typeOf[gatehouse.Session](),
 			codes: []gatehouse.Code{gatehouse.CodeRoleRequired},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.RevokeSession(ctx, c.id))
 			}),
 		}, {
@@ -44,7 +44,7 @@ func (s *Server) sessionRoutes() []route {
 				"Shown in this answer only.",
 			roles: admins, changesRights: true, object: ObjectPrincipal, status: http.StatusCreated,
 			out: typeOf[gatehouse.NewSetupLink](), idempotent: true, secret: true,
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Sessions.CreateSetupLink(ctx, c.id))
 			}),
 		},

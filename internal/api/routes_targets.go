@@ -22,7 +22,7 @@ func (s *Server) targetRoutes() []route {
 		roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator}, object: ObjectAction,
 		status: http.StatusOK, out: typeOf[gatehouse.TargetState](),
 		codes: []gatehouse.Code{gatehouse.CodeCannotRebase},
-		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+		handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 			return answer(t.ReadTarget(ctx, c.id))
 		}),
 	}, {
@@ -34,7 +34,7 @@ func (s *Server) targetRoutes() []route {
 		roles: []gatehouse.Role{
 			gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAdmin, gatehouse.RoleAuditor,
 		}, object: ObjectAction, status: http.StatusOK, out: typeOf[gatehouse.Preview](),
-		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+		handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 			return answer(t.Preview(ctx, c.id))
 		}),
 	}, {

@@ -38,7 +38,7 @@ func (s *Server) workflowRoutes() []route {
 			doc: "Lists, by name, the newest version of each workflow without its source, with the outcomes of " +
 				"its runs of the last 30 days.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.WorkflowSummary]](), query: paging(),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Runs.ListWorkflows(ctx, c.query["cursor"], c.query.limit()))
 			}),
 		}, {
@@ -51,7 +51,7 @@ func (s *Server) workflowRoutes() []route {
 			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
 			query: []param{
 				{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				if version := int(c.query.integer("version", 0)); version != 0 {
 					w, err := s.cfg.Runs.FindWorkflow(ctx, c.id, version)
 					return tagged(c, w, err)
@@ -68,7 +68,7 @@ func (s *Server) workflowRoutes() []route {
 			method: "GET", path: "/workflows/{id}/versions", name: "listWorkflowVersions", tag: tagWorkflows,
 			summary: "List the versions of a workflow", doc: "{id} is its name. Lists the newest first, without their sources.",
 			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Workflow]](),
-			handler: plain(func(ctx context.Context, c *call) (reply, error) {
+			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return list(s.cfg.Runs.ListWorkflowVersions(ctx, c.id))
 			}),
 		}, {
@@ -79,7 +79,7 @@ func (s *Server) workflowRoutes() []route {
 			roles: proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Run](), idempotent: true,
 			example: `{"input":{"n":1},"trigger_ref":"INC1"}`,
-			handler: maybe(body(checkNewRun, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
+			handler: maybe(body(nil, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
 				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)
 				if replayed {
 					return reply{status: http.StatusOK, value: run}, err
@@ -101,7 +101,7 @@ func (s *Server) runReads() []route {
 		doc: "Returns what was attempted, what happened, and what to do differently. Before the run has ended, the " +
 			"answer is not_found.",
 		object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Reflexion](),
-		handler: plain(func(ctx context.Context, c *call) (reply, error) {
+		handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 			return answer(s.cfg.Runs.RunReflexion(ctx, c.id))
 		}),
 	}}
@@ -131,13 +131,4 @@ func tagged(c *call, w *gatehouse.Workflow, err error) (reply, error) {
 	}
 	c.w.Header().Set("ETag", `"`+string(w.Digest)+`"`)
 	return reply{value: w}, nil
-}
-
-// MaxTriggerRef bounds a trigger_ref, in bytes.
-const MaxTriggerRef = 512
-
-func checkNewRun(r *gatehouse.NewRun) error {
-	var v gatehouse.Violations
-	v.CheckText("/trigger_ref", r.TriggerRef, MaxTriggerRef)
-	return v.Err()
 }

@@ -159,9 +159,9 @@ func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 	}
 }
 
-// problemSchema completes and returns the schema of a problem (RFC 9457). It allows
-// additional members, because the members of a code's context are no properties of it.
-func problemSchema(r huma.Registry) *huma.Schema {
+// completeProblem completes the schema of a problem (RFC 9457). It allows additional
+// members, because the members of a code's context are no properties of it.
+func completeProblem(r huma.Registry) {
 	r.Schema(typeOf[problem](), true, "")
 	s := r.Map()["Problem"]
 	delete(s.Properties, "Context")
@@ -169,5 +169,4 @@ func problemSchema(r huma.Registry) *huma.Schema {
 	s.AdditionalProperties = true
 	s.Description = "RFC 9457, with the machine-readable code and the members that belong to it, such as " +
 		"current_status, decided_by, decided_at, superseded_by, expected, actual, prompt, ceiling, limit, used, pointer."
-	return s
 }

@@ -74,7 +74,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 	if s.answers.full(caller.Principal.ID) {
 		return 0, unread()
 	}
-	w = &bounded{ResponseWriter: w, answers: &s.answers, principal: caller.Principal.ID}
+	w = &countedWriter{ResponseWriter: w, answers: &s.answers, principal: caller.Principal.ID}
 	c := &call{id: r.PathValue("id"), caller: caller, secret: key, lastEvent: r.Header.Get("Last-Event-ID"), w: w,
 		answers: &s.answers}
 	defer func() {

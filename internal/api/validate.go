@@ -12,11 +12,7 @@ func checkTenant(t *newTenant) error {
 	return v.Err()
 }
 
-func checkSource(p *policySource) error { return checkText(p.Source) }
-
-func checkProposedSource(p *gatehouse.PolicyProposal) error { return checkText(p.Source) }
-
-func checkText(source string) error {
+func requireSource(source string) error {
 	var v gatehouse.Violations
 	if source == "" {
 		v.Add("/source", "is required")

@@ -15,10 +15,10 @@ const (
 	// checkPage is how many entries are read in one snapshot. A long log must not
 	// hold one snapshot open, which would keep the store from cleaning up.
 	checkPage = 1000
-	// CheckBeside reads and checks besidePage entries at a time. Then it rests for restShare
+	// CheckBeside reads and checks besidePage entries at a time. Then it rests for restFactor
 	// times the duration of that, but at least for restLeast.
-	besidePage, restShare = 250, 30
-	restLeast             = 10 * time.Millisecond
+	besidePage, restFactor = 250, 30
+	restLeast              = 10 * time.Millisecond
 	// maxBacklog bounds the unnumbered leaves that are counted.
 	maxBacklog = 10_000
 )
@@ -43,7 +43,7 @@ func CheckBeside(ctx context.Context, store gatehouse.Store, tenant string) (Rep
 	c := &checker{store: store, tenant: tenant, size: besidePage}
 	return c.run(ctx, nil, func(took time.Duration) error {
 		select {
-		case <-time.After(max(restShare*took, restLeast)):
+		case <-time.After(max(restFactor*took, restLeast)):
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

@@ -180,7 +180,7 @@ func (s *Sequencer) Run(ctx context.Context, wake <-chan struct{}) {
 		case err != nil:
 			failures++
 			wait := backoff(failures)
-			s.logger().ErrorContext(ctx, "audit: leaves wait for their numbers",
+			s.logger().ErrorContext(ctx, "audit: numbering the waiting leaves failed",
 				"error", err, "failures", failures, "retry_in", wait)
 			pause(ctx, wait)
 		case n >= s.batch():

@@ -224,6 +224,7 @@ func newBareCaller(c claimer, addr string) *bareCaller {
 		work: make(chan string, 16), failed: make(chan error, 1),
 	}
 	go func() {
+		defer close(b.failed)
 		for id := range b.work {
 			err := c.lease([]string{id})
 			if err == nil {
@@ -237,7 +238,6 @@ func newBareCaller(c claimer, addr string) *bareCaller {
 				return
 			}
 		}
-		close(b.failed)
 	}()
 	return b
 }

@@ -62,6 +62,32 @@ func TestRawClient(t *testing.T) {
 	}
 }
 
+// brokenClaims cannot lease a push.
+type brokenClaims struct{ claimer }
+
+func (brokenClaims) claim(string) error { return nil }
+
+func (brokenClaims) lease([]string) error { return errors.New("broken") }
+
+// TestBareCallerEndsAfterAFailure: a failed call does not keep the caller from being closed.
+func TestBareCallerEndsAfterAFailure(t *testing.T) {
+	t.Parallel()
+	b := newBareCaller(brokenClaims{}, "127.0.0.1:1")
+	if _, err := b.decide("act_1"); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() {
+		b.close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the caller does not close")
+	}
+}
+
 // TestDrive: each item is processed exactly once, by any worker. After a failure, the drive returns it
 // and stops all workers.
 func TestDrive(t *testing.T) {

@@ -35,13 +35,13 @@ func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 
 // cost compares decisions that do more work with plain ones.
 func (r *runner) cost(ctx context.Context) error {
-	err := r.costOf(ctx, "checked", "decisions that read their target", "those that do not", checkedTarget,
-		[]dispatch.Target{{Name: "shop", Connector: checked{}}},
+	err := r.costOf(ctx, "checked", "decisions that read their target", "decisions that do not read their target",
+		checkedTarget, []dispatch.Target{{Name: "shop", Connector: checked{}}},
 		func(w *world) ([]*world, error) { return []*world{w}, nil })
 	if err != nil {
 		return err
 	}
-	err = r.costOf(ctx, "older", "decisions that an older policy version judged", "those that the active one judged",
+	err = r.costOf(ctx, "older", "decisions that an older policy version judged", "decisions that the active one judged",
 		checkedTarget, noopTargets(), func(w *world) ([]*world, error) {
 			if err := w.propose(ctx); err != nil { // fill copies this action, which the older version has judged
 				return nil, err
@@ -54,7 +54,7 @@ func (r *runner) cost(ctx context.Context) error {
 	}
 	claims := min(benchClaims, r.Scale)
 	what := fmt.Sprintf("decisions under %d ceilings with %d claims each", benchCeilings, claims)
-	err = r.costOf(ctx, "ceilings", what, "those under none", costTarget, noopTargets(),
+	err = r.costOf(ctx, "ceilings", what, "decisions under none", costTarget, noopTargets(),
 		func(w *world) ([]*world, error) { return []*world{w}, r.claim(ctx, w, claims) })
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r *runner) cost(ctx context.Context) error {
 	n := slices.Max(r.Clients)
 	tenants := min(n, max(2, r.Scale/scalePerTenant))
 	what = fmt.Sprintf("decisions of %d tenants", tenants)
-	return r.costOf(ctx, "tenants", what, "those of one tenant", costTarget, everywhere,
+	return r.costOf(ctx, "tenants", what, "decisions of one tenant", costTarget, everywhere,
 		func(w *world) ([]*world, error) {
 			list := []*world{w}
 			for len(list) < tenants {

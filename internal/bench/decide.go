@@ -168,7 +168,7 @@ func (w *world) decideRequest(list []pending) func([]byte, int, int) []byte {
 	return func(b []byte, worker, item int) []byte {
 		a := list[item]
 		return post(b, "/api/v1/proposed-actions/"+a.id+"/decide", w.people[worker].headers,
-			[]byte(`{"decision":"approved","digest":"`+string(a.digest)+`","notes":"checked against the supplier's list"}`))
+			[]byte(`{"decision":"approved","digest":"`+string(a.digest)+`","notes":"`+whyDecided+`"}`))
 	}
 }
 
@@ -187,6 +187,6 @@ func claimAlone(ctx context.Context, c claimer, n int, d time.Duration) (*outcom
 func bareDecide(ids []string) func([]byte, int, int) []byte {
 	return func(b []byte, _, item int) []byte {
 		return post(b, "/decide/"+ids[item], "",
-			[]byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"checked against the supplier's list"}`))
+			[]byte(`{"decision":"approved","digest":"`+bareDigest+`","notes":"`+whyDecided+`"}`))
 	}
 }

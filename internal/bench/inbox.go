@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -91,7 +92,7 @@ type httpWalk struct {
 }
 
 func (p *httpWalk) next(context.Context) error {
-	path := "/api/v1/proposed-actions?sort=urgency&status=pending&limit=50"
+	path := "/api/v1/proposed-actions?sort=urgency&status=pending&limit=" + strconv.Itoa(pageRows)
 	if p.cursor != "" {
 		path += "&cursor=" + url.QueryEscape(p.cursor)
 	}

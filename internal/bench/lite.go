@@ -15,7 +15,7 @@ import (
 	_ "modernc.org/sqlite" // the baseline speaks through database/sql
 )
 
-// liteHow says how the bare sides commit: see liteGroup.
+// liteHow says how the bare sides commit: see newLiteGroup.
 const liteHow = "group commit without savepoints"
 
 // liteBase is SQLite: the databases of a figure are files in one folder.
@@ -134,8 +134,8 @@ func (b *bareDB) prepare(ctx context.Context, texts ...string) ([]*sql.Stmt, err
 	return list, nil
 }
 
-// whole runs fn in one transaction of the writing connection.
-func (b *bareDB) whole(fn func() error) error {
+// inTx runs fn in one transaction of the writing connection.
+func (b *bareDB) inTx(fn func() error) error {
 	if err := execStmt(b.begin); err != nil {
 		return err
 	}
@@ -145,12 +145,10 @@ func (b *bareDB) whole(fn func() error) error {
 	return execStmt(b.commit)
 }
 
-// liteGroup is group commit on SQLite: the waiting functions run in one transaction, without savepoints.
-type liteGroup struct{ *group[func() error] }
-
-func newLiteGroup(db *bareDB) *liteGroup {
-	return &liteGroup{newGroup(1, func(list iter.Seq[func() error]) error {
-		return db.whole(func() error {
+// newLiteGroup makes group commit on SQLite: the waiting functions run in one transaction, without savepoints.
+func newLiteGroup(db *bareDB) *group[func() error] {
+	return newGroup(1, func(list iter.Seq[func() error]) error {
+		return db.inTx(func() error {
 			for fn := range list {
 				if err := fn(); err != nil {
 					return err
@@ -158,7 +156,7 @@ func newLiteGroup(db *bareDB) *liteGroup {
 			}
 			return nil
 		})
-	})}
+	})
 }
 
 func execStmt(s *sql.Stmt, args ...any) error {

@@ -40,7 +40,7 @@ CREATE TABLE mirror (seq INTEGER PRIMARY KEY, action_id TEXT NOT NULL UNIQUE, bo
 // liteClaims is the claimer on SQLite.
 type liteClaims struct {
 	db                        *bareDB
-	group                     *liteGroup
+	group                     *group[func() error]
 	update, push, event, fill *sql.Stmt
 	steps                     []*sql.Stmt
 	made                      int
@@ -105,12 +105,12 @@ func approvedEvent(id string) string {
 	return `{"type":"hitl.approved","subject":"` + id + `","actor":"ana","digest":"` + bareDigest + `"}`
 }
 
-func (c *liteClaims) single(id string) error { return c.db.whole(func() error { return c.write(id) }) }
+func (c *liteClaims) single(id string) error { return c.db.inTx(func() error { return c.write(id) }) }
 
 func (c *liteClaims) pending(n int) ([]string, error) {
 	ids := make([]string, n)
 	body := strings.Repeat("x", 400)
-	err := c.db.whole(func() error {
+	err := c.db.inTx(func() error {
 		for i := range ids {
 			ids[i] = fmt.Sprintf("act_%032d", c.made)
 			c.made++
@@ -128,7 +128,7 @@ func (c *liteClaims) approved(n int) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, c.db.whole(func() error {
+	return ids, c.db.inTx(func() error {
 		for _, id := range ids {
 			if err := c.write(id); err != nil {
 				return err

@@ -19,7 +19,7 @@ import (
 type liteDecisions struct {
 	db    *bareDB
 	rows  *liteProposals
-	group *liteGroup
+	group *group[func() error]
 	st    []*sql.Stmt
 	made  int
 }
@@ -64,10 +64,10 @@ func openDecisions(ctx context.Context, dir string, template *gatehouse.Action) 
 // pending stores n more pending actions and returns their ids.
 func (b *liteDecisions) pending(n int) ([]string, error) {
 	ids := make([]string, n)
-	err := b.db.whole(func() error {
+	err := b.db.inTx(func() error {
 		for i := range ids {
 			ids[i] = gate.NewID("act")
-			in := barely(proposal(b.made))
+			in := bareRequest(proposal(b.made))
 			b.made++
 			if err := b.rows.write(ids[i], in); err != nil {
 				return err

@@ -15,7 +15,7 @@ import (
 // checks and indexes except audit_action, by bare statements.
 type liteProposals struct {
 	db                               *bareDB
-	group                            *liteGroup
+	group                            *group[func() error]
 	action, proposal, approval, leaf *sql.Stmt
 	template                         *gatehouse.Action
 }

@@ -68,7 +68,7 @@ func drive(
 		workers = append(workers, &worker{do: do, stop: stop})
 	}
 	var next atomic.Int64
-	var failed atomic.Bool
+	var stopped atomic.Bool
 	var wg sync.WaitGroup
 	cpu := cpuTime()
 	start := time.Now()
@@ -78,13 +78,13 @@ func drive(
 			begin := time.Now()
 			// Each worker processes at least one item, because on a busy machine the time may be
 			// over already.
-			for first := true; (first || begin.Before(end)) && ctx.Err() == nil && !failed.Load(); first = false {
+			for first := true; (first || begin.Before(end)) && ctx.Err() == nil && !stopped.Load(); first = false {
 				item := int(next.Add(1) - 1)
 				if total >= 0 && item >= total {
 					return
 				}
 				if w.err = w.do(item); w.err != nil {
-					failed.Store(true)
+					stopped.Store(true)
 					if errors.Is(w.err, errEnough) {
 						w.err = nil
 					}

@@ -91,11 +91,9 @@ func (c *pgClaims) claim(id string) error {
 
 func (c *pgClaims) single(id string) error { return c.claim(id) }
 
-func (c *pgClaims) pending(n int) ([]string, error) { return c.fill(n, pgFill) }
-
 func (c *pgClaims) approved(n int) ([]string, error) {
 	first := c.made
-	ids, err := c.fill(n, pgFill)
+	ids, err := c.pending(n)
 	for _, sql := range []string{pgFillPush, pgFillClaimed} {
 		if err == nil {
 			_, err = c.pool.Exec(context.Background(), sql, first, c.made-1, time.Now().UnixMicro())
@@ -104,12 +102,12 @@ func (c *pgClaims) approved(n int) ([]string, error) {
 	return ids, err
 }
 
-func (c *pgClaims) fill(n int, sql string) ([]string, error) {
+func (c *pgClaims) pending(n int) ([]string, error) {
 	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("act_%032d", c.made+i)
 	}
-	_, err := c.pool.Exec(context.Background(), sql, c.made, c.made+n-1)
+	_, err := c.pool.Exec(context.Background(), pgFill, c.made, c.made+n-1)
 	c.made += n
 	return ids, err
 }

@@ -101,7 +101,7 @@ func (b *pgDecisions) pending(n int) ([]string, error) {
 		var list []*pgProposal
 		for i := from; i < min(n, from+fillBatch); i++ {
 			ids[i] = gate.NewID("act")
-			list = append(list, &pgProposal{barely(proposal(b.made)), ids[i]})
+			list = append(list, &pgProposal{bareRequest(proposal(b.made)), ids[i]})
 			b.made++
 		}
 		if err := b.insert(list...); err != nil {

@@ -1,12 +1,25 @@
 package bench
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
+
+// TestBareConditions: the baseline evaluates every condition of the default policy.
+func TestBareConditions(t *testing.T) {
+	t.Parallel()
+	var want []string
+	for _, m := range regexp.MustCompile(`\n    when: (.*)`).FindAllSubmatch(policy.DefaultSource(), -1) {
+		want = append(want, string(m[1]))
+	}
+	if !slices.Equal(bareConditions, want) {
+		t.Errorf("%q, want %q", bareConditions, want)
+	}
+}
 
 // TestPolicy: ten rules, of which two ask one person to look at the proposal that is measured.
 func TestPolicy(t *testing.T) {

@@ -16,13 +16,12 @@ type Printer struct {
 	json, tty     bool
 	about         string
 	lines         []Line
-	figure        string
 }
 
 // NewPrinter makes a printer that writes to out: JSON if asJSON is true, else a table. If tty is true, it
-// writes the progress to words.
-func NewPrinter(out, words io.Writer, asJSON, tty bool) *Printer {
-	return &Printer{out: out, progress: words, json: asJSON, tty: tty, lines: []Line{}}
+// writes the progress to progress.
+func NewPrinter(out, progress io.Writer, asJSON, tty bool) *Printer {
+	return &Printer{out: out, progress: progress, json: asJSON, tty: tty, lines: []Line{}}
 }
 
 // About prints the description of the engine.
@@ -50,10 +49,10 @@ func (p *Printer) Line(l Line) {
 	if p.tty {
 		_, _ = io.WriteString(p.progress, clearLine)
 	}
-	if p.figure == "" {
+	if len(p.lines) == 1 {
 		fmt.Fprintf(p.out, "%-50s %26s %26s %22s  %s\n", "figure", "gate", "baseline", "ratio", "target; the baseline")
 	}
-	p.figure = l.Figure
+
 	fmt.Fprintf(p.out, "%-50s %26s %26s %22s  %s; %s\n", l.Name+" ["+l.Unit+"]",
 		l.Ours.show(), l.Bare.show(), l.Ratio.show(), l.target(), l.Baseline)
 }

@@ -22,8 +22,8 @@ import (
 const (
 	// restFor is the longest rest of processes before their memory is read; see [runner.rest].
 	restFor = 30 * time.Second
-	// reads is the number of searches after which the memory is read again.
-	reads = 40
+	// searches is the number of searches after which the memory is read again.
+	searches = 40
 	// childRounds limits the rounds of the figures on child processes, whose memory hardly varies.
 	childRounds = 3
 	// startLimit limits the time of a round on child processes, in addition to twice their rest.
@@ -65,7 +65,7 @@ func (r *runner) process(ctx context.Context) (err error) {
 			{in: setups["empty"], args: serveArgs}, {in: setups["filled"], args: serveArgs},
 			{in: setups["bare"], args: bareArgs},
 		}, func(ctx context.Context, c []child) error {
-			if err := rested(ctx, r.rest()); err != nil {
+			if err := sleep(ctx, r.rest()); err != nil {
 				return err
 			}
 			for i := range c {
@@ -102,7 +102,7 @@ func (r *runner) process(ctx context.Context) (err error) {
 	rest := gatehouse.Duration(r.rest().Round(time.Second)).String()
 	r.report(line("resident memory after "+rest+" of rest", "MB", is, 40), idle)
 	r.report(line("more memory with "+name, "MB", "its own, empty", more), grown)
-	r.report(line(fmt.Sprintf("more memory after %d searches", reads), "MB", "its own, at rest", 50), searched)
+	r.report(line(fmt.Sprintf("more memory after %d searches", searches), "MB", "its own, at rest", 50), searched)
 	r.report(line("start to ready, empty", "ms", is, 0), start)
 	r.report(line("start to ready with "+name, "ms", is, r.base.startTarget()), startFilled)
 	return nil
@@ -115,8 +115,8 @@ func (r *runner) search(ctx context.Context, addr, headers string) error {
 		return err
 	}
 	defer c.close()
-	for i := range reads {
-		q := []string{fmt.Sprintf("SKU-%09d", i*r.Scale/reads), fmt.Sprintf("SKU-%06d", i), "supplier cost", "bench"}[i%4]
+	for i := range searches {
+		q := []string{fmt.Sprintf("SKU-%09d", i*r.Scale/searches), fmt.Sprintf("SKU-%06d", i), "supplier cost", "bench"}[i%4]
 		status, body, err := c.do(get(nil, "/api/v1/proposed-actions?limit=200&q="+url.QueryEscape(q), headers))
 		if err == nil && status != http.StatusOK {
 			err = fmt.Errorf("status %d: %s", status, body)
@@ -210,7 +210,7 @@ func (r *runner) children(
 	return list, fn(ctx, list)
 }
 
-func rested(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

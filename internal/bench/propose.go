@@ -118,8 +118,8 @@ type bareProposal struct {
 	IdempotencyKey string          `json:"idempotency_key"`
 }
 
-// barely returns the request to the bare endpoint with the values of a proposal.
-func barely(p *gatehouse.Proposal) *bareProposal {
+// bareRequest returns the request to the bare endpoint with the values of a proposal.
+func bareRequest(p *gatehouse.Proposal) *bareProposal {
 	in := &bareProposal{
 		ActionType: p.ActionType, Connector: p.Connector, Operation: p.Operation, Rationale: p.Rationale,
 		IdempotencyKey: p.IdempotencyKey,

@@ -28,29 +28,29 @@ func (r *runner) queue(ctx context.Context, in databases) (Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &steps{claims: c, workers: r.workers(), how: r.base.how()}, nil
+	return &bareQueue{claims: c, workers: r.workers(), how: r.base.how()}, nil
 }
 
-// steps is the barest queue: leases in batches, intent and completion, with as many writes as the
+// bareQueue is the barest queue: leases in batches, intent and completion, with as many writes as the
 // gate.
-type steps struct {
+type bareQueue struct {
 	claims  claimer
 	workers int
 	how     string
 	waiting []string
 }
 
-func (s *steps) Is() string { return "bare lease, intent and completion, as many writes, " + s.how }
+func (s *bareQueue) Is() string { return "bare lease, intent and completion, as many writes, " + s.how }
 
-func (s *steps) Store(_ context.Context, n int) (err error) {
+func (s *bareQueue) Store(_ context.Context, n int) (err error) {
 	s.waiting, err = s.claims.approved(n)
 	return err
 }
 
-func (s *steps) Close() error { return s.claims.close() }
+func (s *bareQueue) Close() error { return s.claims.close() }
 
 // Carry leases in batches and completes the jobs with as many workers as the gate has.
-func (s *steps) Carry(ctx context.Context, n int) (time.Duration, error) {
+func (s *bareQueue) Carry(ctx context.Context, n int) (time.Duration, error) {
 	slots := make(chan struct{}, s.workers)
 	var failure atomic.Pointer[error]
 	fail := func(err error) {

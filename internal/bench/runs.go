@@ -105,15 +105,15 @@ func inBatches(n int, fn func(size int) error) error {
 	return nil
 }
 
-// ends counts the runs that have ended, by the hints on [runs.TopicRuns].
-type ends struct {
+// endCounter counts the runs that have ended, by the hints on [runs.TopicRuns].
+type endCounter struct {
 	usecase.Hints
 	left atomic.Int64
 	done atomic.Pointer[chan struct{}]
 }
 
 // Notify counts the hint of an ended run, and passes each hint on.
-func (e *ends) Notify(topic string) {
+func (e *endCounter) Notify(topic string) {
 	if topic == runs.TopicRuns && e.left.Add(-1) == 0 {
 		if done := e.done.Load(); done != nil {
 			close(*done)
@@ -124,7 +124,7 @@ func (e *ends) Notify(topic string) {
 
 // expect returns a channel that is closed when n runs have ended. No run may start meanwhile,
 // because a start causes the same hint.
-func (e *ends) expect(n int) <-chan struct{} {
+func (e *endCounter) expect(n int) <-chan struct{} {
 	done := make(chan struct{})
 	e.done.Store(&done)
 	e.left.Store(int64(n))
@@ -133,7 +133,7 @@ func (e *ends) expect(n int) <-chan struct{} {
 
 // carryLines runs a runtime until n runs have ended. inFlight is the number of concurrent steps, onward the
 // InlineLimit of [runs.RuntimeConfig].
-func (w *world) carryLines(ctx context.Context, e *ends, inFlight, onward, n int) (*outcome, error) {
+func (w *world) carryLines(ctx context.Context, e *endCounter, inFlight, onward, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, InlineLimit: onward, Owner: "bench"},

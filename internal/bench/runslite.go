@@ -67,7 +67,7 @@ func (b *liteSteps) Store(ctx context.Context, n int) error {
 
 func (b *liteSteps) lease(n int) (list []leased, err error) {
 	now := time.Now().UnixMicro()
-	err = b.db.whole(func() error {
+	err = b.db.inTx(func() error {
 		rows, err := b.st[0].QueryContext(context.Background(), now+60_000_000, now, n)
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func (b *liteSteps) lease(n int) (list []leased, err error) {
 }
 
 func (b *liteSteps) complete(list []leased) error {
-	return b.db.whole(func() error {
+	return b.db.inTx(func() error {
 		for _, s := range list {
 			if err := b.write(s); err != nil {
 				return err

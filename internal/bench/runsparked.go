@@ -59,11 +59,11 @@ func (r *runner) parked(ctx context.Context) (err error) {
 		var used [2]float64 // percent of a core
 		c, err := r.children(ctx, []child{{in: sides[0], args: serveArgs}, {in: sides[1], args: serveArgs}},
 			func(ctx context.Context, c []child) error {
-				if err := rested(ctx, window/2); err != nil {
+				if err := sleep(ctx, window/2); err != nil {
 					return err
 				}
 				start, before := time.Now(), [2]time.Duration{processCPU(c[0].pid), processCPU(c[1].pid)}
-				if err := rested(ctx, window); err != nil {
+				if err := sleep(ctx, window); err != nil {
 					return err
 				}
 				for i := range c {
@@ -81,7 +81,7 @@ func (r *runner) parked(ctx context.Context) (err error) {
 		rss.add(c[1].rss, c[0].rss)
 	}
 	with := fmt.Sprintf(" with %d parked runs", n)
-	is := "a server with none"
+	is := "a server without parked runs"
 	if slices.Max(cpu.ours) > 0 {
 		r.report(Line{Figure: "parked", Name: "CPU of the server at rest" + with, Unit: "% of a core", Baseline: is,
 			Lower: true, Absolute: true, Target: 1}, cpu)

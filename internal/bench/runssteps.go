@@ -26,7 +26,7 @@ var ways = []struct {
 // the audit leaf and the readying of the next step. The baseline writes the same rows by bare
 // statements in batches of the same size.
 func (r *runner) steps(ctx context.Context) error {
-	e := &ends{}
+	e := &endCounter{}
 	setup := Setup{Targets: noopTargets(), Idle: true, Hints: func(h usecase.Hints) usecase.Hints {
 		e.Hints = h
 		return e
@@ -57,7 +57,7 @@ func (r *runner) lines(ctx context.Context, in databases, n int) (Queue, error) 
 	return &lines{s}, err
 }
 
-func (r *runner) stepsWith(ctx context.Context, in databases, w *world, e *ends, n int) (err error) {
+func (r *runner) stepsWith(ctx context.Context, in databases, w *world, e *endCounter, n int) (err error) {
 	b, err := r.lines(ctx, in, n)
 	if err != nil {
 		return err

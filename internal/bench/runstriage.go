@@ -67,9 +67,9 @@ func (r *runner) triage(ctx context.Context) error {
 			return err
 		}
 		t := &triager{
-			world: w,
-			agent: gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI}),
-			ana:   gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: person, StepUp: true, Via: gatehouse.ViaAPI}),
+			world:    w,
+			agent:    gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: w.agent, Via: gatehouse.ViaAPI}),
+			approver: gatehouse.NewContext(ctx, &gatehouse.Caller{Principal: person, StepUp: true, Via: gatehouse.ViaAPI}),
 		}
 		d := r.slice(2)
 		var rate, p50, cpu values
@@ -118,7 +118,7 @@ func (r *runner) triage(ctx context.Context) error {
 
 type triager struct {
 	*world
-	agent, ana context.Context
+	agent, approver context.Context
 }
 
 // patience limits one wait; a healthy run never takes as long.
@@ -132,7 +132,7 @@ func (t *triager) run(n int) error {
 	}
 	decided := false
 	for end := time.Now().Add(patience); !run.Status.Final(); {
-		if run, err = t.Runs.WaitRun(t.ana, run.ID, time.Second); err != nil {
+		if run, err = t.Runs.WaitRun(t.approver, run.ID, time.Second); err != nil {
 			return err
 		}
 		s := run.StepOf("update")
@@ -153,9 +153,9 @@ func (t *triager) run(n int) error {
 }
 
 func (t *triager) approve(id string) error {
-	a, err := t.App.FindAction(t.ana, id)
+	a, err := t.App.FindAction(t.approver, id)
 	if err == nil {
-		_, err = t.App.Decide(t.ana, id, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
+		_, err = t.App.Decide(t.approver, id, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest})
 	}
 	return err
 }
@@ -188,7 +188,7 @@ func (w *world) evidence(ctx context.Context) error {
 		if err != nil || waiting == 0 {
 			return err
 		}
-		if err := rested(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

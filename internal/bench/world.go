@@ -284,7 +284,7 @@ func (w *world) await(ctx context.Context, check func(gatehouse.ReadQueues) (don
 		if err != nil || done {
 			return err
 		}
-		if err := rested(ctx, 20*time.Millisecond); err != nil {
+		if err := sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -138,13 +138,13 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-func TestWeightOrdersFields(t *testing.T) {
+func TestRankOrdersFields(t *testing.T) {
 	t.Parallel()
 	a := action(t, "x", "update", "customer/1",
 		`{"note":"a","role":"user","city":"A","iban":"1","active":true,"price":"1"}`,
 		`{"note":"b","role":"admin","city":"B","iban":"2","active":false,"price":"2"}`)
 	all := card.Changes(a)
-	card.ByWeight(all)
+	card.ByRank(all)
 	got := ""
 	for _, c := range all {
 		got += c.Steps[0] + " "

@@ -45,30 +45,30 @@ func TestLadder(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		a    *gatehouse.Action
-		want card.Step
+		want card.Requirement
 	}{
-		{"L1", at(gatehouse.L1), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
-		{"L2", at(gatehouse.L2), card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true}},
-		{"L3", at(gatehouse.L3), card.Step{Rung: card.Named, Button: effect, Persons: 1, Bulk: true}},
+		{"L1", at(gatehouse.L1), card.Requirement{Rung: card.OneKey, Button: "Approve", Bulk: true}},
+		{"L2", at(gatehouse.L2), card.Requirement{Rung: card.OneKey, Button: "Approve", Bulk: true}},
+		{"L3", at(gatehouse.L3), card.Requirement{Rung: card.Named, Button: effect, Bulk: true}},
 		{"L4", at(gatehouse.L4),
-			card.Step{Rung: card.Retype, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Persons: 1}},
+			card.Requirement{Rung: card.Retype, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true}},
 		{"L5, the first", first,
-			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
-				Persons: 2}},
+			card.Requirement{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true,
+				Destroys: true}},
 		{"L5, the second", second,
-			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
-				Persons: 2, Reason: true}},
+			card.Requirement{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
+				Reason: true}},
 		{"a level that is not known", at(9),
-			card.Step{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true, Destroys: true,
-				Persons: 1}},
+			card.Requirement{Rung: card.TwoPersons, Button: effect, Prompt: prompt, Value: "12.50", StepUp: true,
+				Destroys: true}},
 		{"no level", at(0),
-			card.Step{Rung: card.TwoPersons, Button: effect, StepUp: true, Destroys: true, Persons: 1,
+			card.Requirement{Rung: card.TwoPersons, Button: effect, StepUp: true, Destroys: true,
 				Refused: "the server does not say what to retype"}},
 		{"nothing to retype", silent,
-			card.Step{Rung: card.Retype, Button: effect, StepUp: true, Persons: 1,
+			card.Requirement{Rung: card.Retype, Button: effect, StepUp: true,
 				Refused: "the server does not say what to retype"}},
 		{"nobody asked", none,
-			card.Step{Rung: card.OneKey, Button: "Approve", Persons: 1, Bulk: true,
+			card.Requirement{Rung: card.OneKey, Button: "Approve", Bulk: true,
 				Refused: "nobody is asked to decide this action"}},
 	} {
 		if d := cmp.Diff(c.want, card.Ladder(c.a)); d != "" {
@@ -266,16 +266,16 @@ func TestEffect(t *testing.T) {
 		Count: 4, Records: 6, Largest: many, Unpriced: 2,
 		Sums: []card.Sum{
 			{Amount: card.Amount{Currency: "USD", Size: "802.505", Change: "-797.495"}, Actions: 2, Largest: down,
-				LargestSize:   "800",
+
 				LargestChange: card.Amount{Currency: "USD", Size: "800", Change: "-800", Fields: 1}},
 		},
 		Types:      []card.Tally{{"price_change", 3}, {"note", 1}},
 		Connectors: []card.Tally{{"shop", 3}, {"other", 1}},
 		Excluded: []card.Exclusion{
-			{claimed, card.ExcludedClaim, "the agent claims another amount than the change has"},
+			{claimed, card.ExcludedClaim, "the amount that the agent claims differs from the amount of the change"},
 			{high, card.ExcludedRisk, "actions of L4 cannot be decided in bulk"},
 			{decided, card.ExcludedStatus, "it is approved, not yet sent"},
-			{own, card.ExcludedOwn, "it is yours, or was proposed for you"}, {over, card.ExcludedExpired, "its time is over"},
+			{own, card.ExcludedOwn, "you are excluded from deciding it"}, {over, card.ExcludedExpired, "it has expired"},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {

@@ -10,8 +10,8 @@ import (
 // declaredField is an amount that a connector declares, at one place of a change.
 type declaredField struct {
 	gatehouse.AmountField
-	// unit is the path of the field with the currency, "" for none.
-	unit string
+	// currencyPath is the path of the field with the currency, "" for none.
+	currencyPath string
 	// unusable is true if the field with the currency holds no code, or a needed minor unit is not known.
 	unusable bool
 }
@@ -76,13 +76,13 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 				at[i], places = places[0], places[1:]
 			}
 		}
-		d.unit = Pointer(at)
+		d.currencyPath = Pointer(at)
 		before, after := a.CurrentState, a.ProposedChange
 		if c.Key != "" {
 			before = find(before, []string{c.Key})
 		}
 		if shape.byKey && c.Key != "" {
-			d.unit = Pointer([]string{c.Key}) + d.unit
+			d.currencyPath = Pointer([]string{c.Key}) + d.currencyPath
 			after = find(after, []string{c.Key})
 		}
 		was, is := find(before, at), find(after, at)

@@ -25,7 +25,7 @@ func TestDeclaredAmountStaysInItsElement(t *testing.T) {
 		`{"note":"b","lines":[`+first+`,{"sku":"X","worth":"12","cur":"EUR"}]}`,
 		gatehouse.AmountField{Field: "/lines/*/worth", Currency: "/lines/*/cur"})
 	list := Changes(a)
-	ByWeight(list)
+	ByRank(list)
 	var added []int
 	for _, g := range Groups(list) {
 		if g.Kind == Added {
@@ -87,6 +87,10 @@ func TestDeclaredAmounts(t *testing.T) {
 			declaring("create", "", `{"cents":9800,"unit":"ISK"}`, cents),
 			"+9800", "Create invoice 7 with cents 9800 and unit ISK", false,
 		},
+		"a minor unit of an unknown currency": {
+			declaring("create", "", `{"cents":9800,"unit":"ZZZ"}`, cents),
+			"+9800", "Create invoice 7 with cents 9800 and unit ZZZ", false,
+		},
 		"no currency in the change": {
 			declaring("create", "", `{"volume":12}`, volume), "+12", "Create invoice 7 with volume 12", false,
 		},
@@ -142,6 +146,16 @@ func TestDeclaredAmountsOfRecords(t *testing.T) {
 	list = Amounts(a)
 	if len(list) != 2 || list[0].String() != "+8 EUR" || list[1].String() != "+4 USD" {
 		t.Errorf("one value for all: %v", list)
+	}
+}
+
+// TestUndeclaredNameIsNoMoney: beside a declared amount, a field with the name of an amount holds no money.
+func TestUndeclaredNameIsNoMoney(t *testing.T) {
+	t.Parallel()
+	a := declaring("update", `{"price":1,"unit":"EUR","volume":10}`, `{"price":2,"volume":12}`,
+		gatehouse.AmountField{Field: "/volume", Currency: "/unit"})
+	if _, _, percent := Row(a); percent != "+20 %" {
+		t.Errorf("the row's percentage is %q, want that of the declared amount", percent)
 	}
 }
 

@@ -15,9 +15,9 @@ type Person struct {
 	ID, Person, Name string
 }
 
-// IsOne reports whether the person is in a list of ids and names, such as an
+// In reports whether the person is in a list of ids and names, such as an
 // approval's Excluded.
-func (p Person) IsOne(list []string) bool {
+func (p Person) In(list []string) bool {
 	return slices.ContainsFunc(list, func(s string) bool {
 		return s != "" && (s == p.ID || s == p.Person || strings.EqualFold(s, p.Name))
 	})
@@ -47,10 +47,8 @@ type Totals struct {
 type Sum struct {
 	Amount
 	Actions int
-	// Largest is the action with the largest Size, with that size and the signed
-	// change.
+	// Largest is the action with the largest Size.
 	Largest       *gatehouse.Action
-	LargestSize   gatehouse.Decimal
 	LargestChange Amount
 }
 
@@ -120,13 +118,13 @@ func excluded(a *gatehouse.Action, who Person, now time.Time) (code, reason stri
 	case a.Status != gatehouse.StatusPending || a.Approval == nil:
 		return ExcludedStatus, "it is " + StatusWord(a.Status).Word
 	case !a.Approval.ExpiresAt.After(now):
-		return ExcludedExpired, "its time is over"
-	case who.IsOne(a.Approval.Excluded):
-		return ExcludedOwn, "it is yours, or was proposed for you"
+		return ExcludedExpired, "it has expired"
+	case who.In(a.Approval.Excluded):
+		return ExcludedOwn, "you are excluded from deciding it"
 	case !a.RiskLevel.Valid() || a.RiskLevel.NeedsConfirmation():
 		return ExcludedRisk, "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 	case ClaimDiffers(a):
-		return ExcludedClaim, "the agent claims another amount than the change has"
+		return ExcludedClaim, "the amount that the agent claims differs from the amount of the change"
 	}
 	return "", ""
 }
@@ -141,8 +139,8 @@ func addAmounts(sums map[string]*Sum, a *gatehouse.Action, amounts []Amount) {
 		}
 		s.Actions++
 		s.Size, s.Change, s.Set = s.Size.Add(x.Size), s.Change.Add(x.Change), s.Set || x.Set
-		if s.Largest == nil || x.Size.Cmp(s.LargestSize) > 0 {
-			s.Largest, s.LargestSize, s.LargestChange = a, x.Size, x
+		if s.Largest == nil || x.Size.Cmp(s.LargestChange.Size) > 0 {
+			s.Largest, s.LargestChange = a, x
 		}
 	}
 }

@@ -135,8 +135,8 @@ func isProse(tokens []string) bool {
 	return words >= 3 && 2*letters > words
 }
 
-// Shown is a span, and whether it differs from the other side.
-type Shown struct {
+// DiffSpan is a span, and whether it differs from the other side.
+type DiffSpan struct {
 	Span
 	Differs bool
 }
@@ -144,14 +144,14 @@ type Shown struct {
 // VisibleWithin is [Visible] for a text in stretches: the whole text decides which
 // characters show. A span that does not show as itself differs as a whole when any
 // part of it does.
-func VisibleWithin(list []Stretch) []Shown {
+func VisibleWithin(list []Stretch) []DiffSpan {
 	var whole strings.Builder
 	var ends []int
 	for _, s := range list {
 		whole.WriteString(s.Text)
 		ends = append(ends, whole.Len())
 	}
-	var out []Shown
+	var out []DiffSpan
 	at, i := 0, 0
 	for _, span := range Visible(whole.String()) {
 		end := at + len(span.Text)
@@ -160,7 +160,7 @@ func VisibleWithin(list []Stretch) []Shown {
 			for j := i; j < len(list) && (j == i || ends[j-1] < end); j++ {
 				differs = differs || list[j].Differs && ends[j] > at
 			}
-			out = append(out, Shown{span, differs})
+			out = append(out, DiffSpan{span, differs})
 			for at = end; i < len(list) && ends[i] <= at; i++ {
 			}
 			continue
@@ -171,7 +171,7 @@ func VisibleWithin(list []Stretch) []Shown {
 				i++
 			}
 			to := min(end, ends[i])
-			out = append(out, Shown{span.part(at-from, to-from), list[i].Differs})
+			out = append(out, DiffSpan{span.part(at-from, to-from), list[i].Differs})
 			at = to
 		}
 		for i < len(list) && ends[i] <= at {
@@ -182,11 +182,11 @@ func VisibleWithin(list []Stretch) []Shown {
 }
 
 // WithEdges returns the spans of a value with the spaces at both ends made visible.
-func WithEdges(list []Shown) []Shown {
+func WithEdges(list []DiffSpan) []DiffSpan {
 	if len(list) == 0 {
 		return list
 	}
-	var out []Shown
+	var out []DiffSpan
 	for i, s := range list {
 		lead, inner, trail := "", s.Text, ""
 		if s.Kind == SpanPlain {
@@ -212,7 +212,7 @@ func WithEdges(list []Shown) []Shown {
 					Text: text, Kind: SpanSpace, Shown: strings.Repeat("␠", len(text)), Name: "space at the edge",
 				}
 			}
-			out = append(out, Shown{span, s.Differs})
+			out = append(out, DiffSpan{span, s.Differs})
 		}
 		add(lead, true)
 		add(inner, false)

@@ -15,9 +15,9 @@ const (
 	TwoPersons Rung = "two-persons" // L5: like L4, by two persons
 )
 
-// Step is what approving one action requires. Rejecting never requires more than a
-// reason.
-type Step struct {
+// Requirement is what approving one action requires. Rejecting never requires more
+// than a reason.
+type Requirement struct {
 	Rung Rung
 	// Button is the button's text: "Approve", or the effect itself.
 	Button string
@@ -25,8 +25,6 @@ type Step struct {
 	Prompt, Value string
 	// StepUp is true when the person must authenticate again.
 	StepUp bool
-	// Persons is how many must approve, at least 1.
-	Persons int
 	// Reason is true when this person's approval needs a reason, given before they
 	// see the notes of others.
 	Reason bool
@@ -46,14 +44,13 @@ func Destroys(a *gatehouse.Action) bool {
 }
 
 // Ladder returns what approving requires, by risk.
-func Ladder(a *gatehouse.Action) Step {
-	s := Step{Rung: OneKey, Button: "Approve", Persons: 1, Bulk: true, Destroys: Destroys(a)}
+func Ladder(a *gatehouse.Action) Requirement {
+	s := Requirement{Rung: OneKey, Button: "Approve", Bulk: true, Destroys: Destroys(a)}
 	p := a.Approval
 	if p == nil {
 		s.Refused = "nobody is asked to decide this action"
 		return s
 	}
-	s.Persons = max(p.Required, 1)
 	switch a.RiskLevel {
 	case gatehouse.L1, gatehouse.L2:
 	case gatehouse.L3:

@@ -22,10 +22,10 @@ type narrator struct {
 
 // field is a member of the change, or, in bulk, of each record's change.
 type field struct {
-	name     string
-	salience int
-	changes  []Change
-	common   []Change // the effect on each record of one value for all
+	name    string
+	rank    int
+	changes []Change
+	common  []Change // the effect on each record of one value for all
 }
 
 // largePayload is the size of pre-image and change, in bytes, up to which a
@@ -71,14 +71,14 @@ func newNarrator(a *gatehouse.Action, longest int) *narrator {
 	}
 
 	for i := range n.fields {
-		n.fields[i].salience = n.fields[i].weight()
+		n.fields[i].rank = n.fields[i].lowestRank()
 		if n.shape.effect == effectCreate && isName(n.fields[i].name) {
-			n.fields[i].salience = -1 // the name comes first
+			n.fields[i].rank = -1 // the name comes first
 		}
 	}
-	slices.SortStableFunc(n.fields, func(x, y field) int { return x.salience - y.salience })
+	slices.SortStableFunc(n.fields, func(x, y field) int { return x.rank - y.rank })
 	if len(n.fields) > 0 && len(n.fields[0].changes) == 1 && n.fields[0].changes[0].CurrencyChanged() {
-		n.fields = n.withoutUnits() // the amount has both currencies
+		n.fields = n.withoutCurrencyFields() // the amount has both currencies
 	}
 	return n
 }
@@ -130,7 +130,7 @@ func (n *narrator) sentence() Phrase {
 		p = n.short()
 		n.listing(&p, ": ")
 	}
-	if n.question() || onTool(n.a) || isPolicy(n.a) || isConnectors(n.a) {
+	if n.question() || isToolCall(n.a) || isPolicy(n.a) || isConnectors(n.a) {
 		return p
 	}
 	p.say(" (operation ")
@@ -143,7 +143,7 @@ func (n *narrator) sentence() Phrase {
 
 // update names the changed fields, with their values before and after.
 func (n *narrator) update() Phrase {
-	if len(n.withoutUnits()) > 1 && !n.bulk() {
+	if len(n.withoutCurrencyFields()) > 1 && !n.bulk() {
 		var p Phrase
 		p.say(n.updateVerb(), " ")
 		p = append(p, object(n.a.Target, true)...)
@@ -187,7 +187,7 @@ func (n *narrator) short() Phrase {
 		p.say("Continue ")
 		return append(p, object(n.a.Target, true)...)
 	}
-	if onTool(n.a) {
+	if isToolCall(n.a) {
 		return n.toolCall()
 	}
 	switch n.shape.effect {
@@ -231,7 +231,7 @@ func (n *narrator) namedUpdate() (p Phrase) {
 // words of the action type are not used then: the proposer chooses the type, and could call a new bank account
 // a change of price.
 func (n *narrator) writesFields() bool {
-	return n.shape.effect == effectUnknown && isNeutral(n.a.Operation) && len(n.fields) > 0 && !onTool(n.a) &&
+	return n.shape.effect == effectUnknown && isNeutral(n.a.Operation) && len(n.fields) > 0 && !isToolCall(n.a) &&
 		(strings.HasPrefix(typeWord(n.a.ActionType), "Change ") ||
 			slices.ContainsFunc(n.changes, func(c Change) bool { return c.Kind != Added }))
 }
@@ -250,7 +250,7 @@ func (n *narrator) toolCall() Phrase {
 		p.value(token(n.a.Operation, longInSentence))
 		p.say(" of ")
 	}
-	p.value(token(strings.TrimPrefix(n.a.Connector, toolServer), longInSentence))
+	p.value(token(strings.TrimPrefix(n.a.Connector, mcpPrefix), longInSentence))
 	return p
 }
 
@@ -439,9 +439,9 @@ func (n *narrator) sum(p *Phrase, changes []Change) {
 	p.value(Delta{total, currency}.String())
 }
 
-// withoutUnits leaves out the currency field when the first amount already shows
+// withoutCurrencyFields leaves out the currency field when the first amount already shows
 // the currency.
-func (n *narrator) withoutUnits() []field {
+func (n *narrator) withoutCurrencyFields() []field {
 	if len(n.fields) == 0 || len(n.fields[0].changes) != 1 {
 		return n.fields
 	}
@@ -452,14 +452,14 @@ func (n *narrator) withoutUnits() []field {
 	}
 	return slices.DeleteFunc(slices.Clone(n.fields), func(f field) bool {
 		return len(f.changes) == 1 &&
-			(f.changes[0].names(c) || isCurrency(f.name) && f.changes[0].After.Text == c.Currency)
+			(f.changes[0].isCurrencyOf(c) || isCurrency(f.name) && f.changes[0].After.Text == c.Currency)
 	})
 }
 
-// names reports whether the field only names the currency of an amount.
-func (c *Change) names(amount Change) bool {
-	if d := amount.declared; d != nil && d.unit != "" {
-		return c.Path == d.unit && strings.EqualFold(c.After.Text, amount.Currency)
+// isCurrencyOf reports whether the field only names the currency of an amount.
+func (c *Change) isCurrencyOf(amount Change) bool {
+	if d := amount.declared; d != nil && d.currencyPath != "" {
+		return c.Path == d.currencyPath && strings.EqualFold(c.After.Text, amount.Currency)
 	}
 	return strings.HasSuffix(strings.ToLower(c.Steps[0]), "currency") && c.After.Text == amount.Currency
 }
@@ -469,7 +469,7 @@ func (n *narrator) listing(p *Phrase, lead string) {
 	if n.bulk() && n.shape.byKey {
 		return
 	}
-	shown := n.withoutUnits()
+	shown := n.withoutCurrencyFields()
 	for i, f := range shown {
 		switch {
 		case i == 0:

@@ -148,8 +148,7 @@ func thousands(n int) string {
 func plural(noun string) string {
 	n := len(noun)
 	switch {
-	case noun == "":
-		return "records"
+
 	case strings.HasSuffix(noun, "s") && !strings.HasSuffix(noun, "ss") && !strings.HasSuffix(noun, "us"):
 		return noun // already plural, like many table names
 	case n > 1 && noun[n-1] == 'y' && !strings.ContainsRune("aeiou", rune(noun[n-2])):
@@ -195,11 +194,21 @@ func small(s string) string {
 	return string(unicode.ToLower(r)) + s[size:]
 }
 
+// countedRecords returns a number of records with their type: "412 items". The plural of a type that is quoted or
+// cut is inside the quotes, or before the cut.
+func countedRecords(n int, entityType string) string {
+	noun := words(entityType)
+	if n == 1 || !strings.HasSuffix(noun, `"`) && !strings.HasSuffix(noun, ")") {
+		return counted(n, noun)
+	}
+	return thousands(n) + " " + words(plural(entityType))
+}
+
 // object names the target: "SKU-1042", "order 1042", "412 items".
 func object(t gatehouse.Target, withType bool) Phrase {
 	var p Phrase
 	if n := len(t.EntityRefs); n > 0 {
-		p.value(counted(n, words(t.EntityType)))
+		p.value(countedRecords(n, t.EntityType))
 		return p
 	}
 	if withType || !strings.ContainsFunc(t.EntityRef, unicode.IsLetter) {

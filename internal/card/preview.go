@@ -72,10 +72,10 @@ func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out P
 	case p.Failure != nil:
 	case u != nil && !u.Possible:
 		out.Undo, out.Lasting = "Cannot be undone: "+u.Why+".", true
-	case u != nil && (undo == "" || Lasts(undo)):
+	case u != nil && (undo == "" || SaysIrreversible(undo)):
 		out.Undo = "Can be undone."
 	default:
-		out.Undo, out.Lasting = undo, Lasts(undo)
+		out.Undo, out.Lasting = undo, SaysIrreversible(undo)
 	}
 	return out, true
 }

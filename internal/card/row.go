@@ -104,7 +104,7 @@ func (n *narrator) row() Phrase {
 	}
 
 	single := n.shape.effect == effectUpdate && len(n.fields) == 1
-	if len(fields) == 0 || n.bulk() || n.question() || single && fields[0].label() == "" {
+	if len(fields) == 0 || n.bulk() || n.question() {
 		return n.short()
 	}
 
@@ -142,12 +142,12 @@ func (n *narrator) row() Phrase {
 // rowFields are the fields that a row names, money first. A deletion names the
 // deleted fields.
 func (n *narrator) rowFields() []field {
-	fields := n.withoutUnits()
+	fields := n.withoutCurrencyFields()
 	if n.shape.delete && !n.bulk() {
 		fields = nil
 		for _, c := range changes(n.a, walker{shallow: true}) {
 			if len(c.Steps) == 1 && c.Kind == Removed && !c.Before.container() {
-				fields = append(fields, field{name: c.Steps[0], salience: salience(c.Steps[0]), changes: []Change{c}})
+				fields = append(fields, field{name: c.Steps[0], rank: nameRank(c.Steps[0]), changes: []Change{c}})
 			}
 		}
 	}
@@ -159,7 +159,7 @@ func (n *narrator) rowFields() []field {
 			}
 			return 1
 		}
-		return x.salience - y.salience
+		return x.rank - y.rank
 	})
 	return fields
 }

@@ -223,6 +223,11 @@ func TestSentences(t *testing.T) {
 			short:    "Change price of 3 items", button: "Change price of 3 items",
 		},
 		{
+			name: "a type that is no plain word", actionType: "bulk_delete", operation: "bulk_delete",
+			target: "purchase order/A,B", after: `{}`,
+			sentence: `Delete 2 "purchase orders"`, short: `Delete 2 "purchase orders"`, button: `Delete 2 "purchase orders"`,
+		},
+		{
 			name: "many inserts", actionType: "create_item", operation: "bulk_insert", target: "category/A,B",
 			after:    `{"A":{"name":"x"},"B":{"name":"y"}}`,
 			sentence: "Create 2 categories", short: "Create 2 categories", button: "Create 2 categories",

@@ -74,7 +74,7 @@ type shape struct {
 
 func shapeOf(a *gatehouse.Action) shape {
 	s := shape{effect: effectOf(a.Operation)}
-	if onTool(a) {
+	if isToolCall(a) {
 		s.effect = effectUnknown
 	}
 	s.delete = s.effect == effectDelete &&
@@ -91,13 +91,13 @@ func shapeOf(a *gatehouse.Action) shape {
 	return s
 }
 
-// onTool reports whether an action calls a tool of an MCP server. The tool's name
+// isToolCall reports whether an action calls a tool of an MCP server. The tool's name
 // says nothing about the target: calling a tool named delete_note does not delete
 // the tool.
-func onTool(a *gatehouse.Action) bool { return strings.HasPrefix(a.Connector, toolServer) }
+func isToolCall(a *gatehouse.Action) bool { return strings.HasPrefix(a.Connector, mcpPrefix) }
 
-// toolServer is the prefix of the names of connectors to MCP servers.
-const toolServer = "mcp:"
+// mcpPrefix is the prefix of the names of connectors to MCP servers.
+const mcpPrefix = "mcp:"
 
 // recordsIn reports whether every member of an object is a record of the target,
 // and there is at least one.

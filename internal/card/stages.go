@@ -30,7 +30,7 @@ func StageLines(t *gatehouse.Timing, current int) []string {
 		}
 		line := s.For.String() + ": " + who
 		if len(s.Notify) > 0 {
-			line += "; told on " + strings.Join(s.Notify, ", ")
+			line += "; notified on " + strings.Join(s.Notify, ", ")
 		}
 		if i+1 == current {
 			line += " (now)"

@@ -23,7 +23,7 @@ func UndoText(a *gatehouse.Action, now time.Time) string {
 	}
 	switch {
 	case !u.Possible && u.Why == "":
-		return "Cannot be undone: " + a.Connector + " has no way back."
+		return "Cannot be undone: " + a.Connector + " declares no operation that reverses this."
 	case !u.Possible:
 		return "Cannot be undone: " + u.Why + "."
 	case missing != "":
@@ -42,8 +42,8 @@ func UndoText(a *gatehouse.Action, now time.Time) string {
 	return s + "."
 }
 
-// Lasts reports whether an [UndoText] says that the change cannot be undone.
-func Lasts(undo string) bool { return strings.HasPrefix(undo, "Cannot ") }
+// SaysIrreversible reports whether an [UndoText] says that the change cannot be undone.
+func SaysIrreversible(undo string) bool { return strings.HasPrefix(undo, "Cannot ") }
 
 // undoneFields names the fields that change: "the price and cost". It is "the records" for a bulk operation, and
 // "it" if more than namedFields change or the operation is no update.

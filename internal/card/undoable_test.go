@@ -12,8 +12,8 @@ func TestUndoText(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 12, 2, 14, 0, 0, 0, time.UTC)
 	for want, u := range map[string]gatehouse.Undo{
-		"Cannot be undone: an e-mail that was sent stays sent.": {Why: "an e-mail that was sent stays sent"},
-		"Cannot be undone: shop has no way back.":               {},
+		"Cannot be undone: an e-mail that was sent stays sent.":            {Why: "an e-mail that was sent stays sent"},
+		"Cannot be undone: shop declares no operation that reverses this.": {},
 		"Can be undone.": {Possible: true},
 		"Can be undone as long as nobody changes the price.": {Possible: true, Unchanged: true},
 		"Can be undone until 3 Dec 2026, 14:00 UTC, but people who have read it still know the text.": {

@@ -58,17 +58,22 @@ func (w *walker) merge(at []string, before, after gatehouse.JSON, fn func(steps 
 		return
 	}
 	defer w.enter(xs, ys)()
+	pair(xs, ys, func(name string, x, y gatehouse.JSON) { fn(step(at, name), x, y) })
+}
+
+// pair calls fn for each name of two objects' members, with "" for a missing value: first for the names of ys.
+func pair(xs, ys []gatehouse.Member, fn func(name string, x, y gatehouse.JSON)) {
 	old := make(map[string]gatehouse.JSON, len(xs))
 	for _, m := range xs {
 		old[m.Name] = m.Value
 	}
 	for _, m := range ys {
-		fn(step(at, m.Name), old[m.Name], m.Value)
+		fn(m.Name, old[m.Name], m.Value)
 		delete(old, m.Name)
 	}
 	for _, m := range xs {
 		if x, left := old[m.Name]; left {
-			fn(step(at, m.Name), x, "")
+			fn(m.Name, x, "")
 		}
 	}
 }
@@ -164,19 +169,13 @@ func (w *walker) objects(steps, was []string, before, after gatehouse.JSON) {
 	xs, _ := before.Fields()
 	ys, _ := after.Fields()
 	defer w.enter(xs, ys)()
-	old := make(map[string]gatehouse.JSON, len(xs))
-	for _, m := range xs {
-		old[m.Name] = m.Value
-	}
-	for _, m := range ys {
-		w.compare(step(steps, m.Name), step(was, m.Name), old[m.Name], m.Value)
-		delete(old, m.Name)
-	}
-	for _, m := range xs {
-		if x, left := old[m.Name]; left {
-			w.whole(step(was, m.Name), NewValue(x), Removed)
+	pair(xs, ys, func(name string, x, y gatehouse.JSON) {
+		if y == "" {
+			w.whole(step(was, name), NewValue(x), Removed)
+			return
 		}
-	}
+		w.compare(step(steps, name), step(was, name), x, y)
+	})
 }
 
 // quickArrays is the total number of elements beyond which the comparison looks for

@@ -12,7 +12,7 @@ import (
 
 // adminCmd groups the commands for administrators only.
 type adminCmd struct {
-	Notices noticesCmd    `cmd:"" help:"Changes to rights and rules since you last looked."`
+	Notices noticesCmd    `cmd:"" help:"Changes to rights and rules that you have not dismissed."`
 	Reset   adminResetCmd `cmd:"" help:"New secrets for an administrator who lost them, with access to the store."`
 }
 
@@ -46,7 +46,7 @@ func (c *noticesCmd) Run(g *globals, api service) error {
 	if err != nil {
 		return err
 	}
-	err = showPage(g, page, nil, "Nothing has changed since you last looked.", func() *term.Table {
+	err = showPage(g, page, nil, "No notices.", func() *term.Table {
 		return g.noticeTable(page.Items)
 	})
 	if err != nil || !c.Dismiss {

@@ -27,7 +27,7 @@ On PostgreSQL it works beside running servers. On a data folder, stop the server
 first.
 
 With --revoke, identities at a sign-in provider and Slack accounts stay linked:
-look for strange ones, and unlink them.
+look for unknown ones, and unlink them.
 
 Examples:
 

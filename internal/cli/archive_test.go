@@ -32,8 +32,8 @@ retention: {finished: 30d}
 		})
 	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
-	admin := servetest.AdminContext(t, n.Gate, creds)
-	bot := servetest.AdminContext(t, n.Gate,
+	admin := servetest.CallerContext(t, n.Gate, creds)
+	bot := servetest.CallerContext(t, n.Gate,
 		servetest.NewPrincipal(t, n.Gate, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer))
 	propose := func() *gatehouse.Action {
 		t.Helper()
@@ -55,7 +55,7 @@ retention: {finished: 30d}
 	stored, cancel := n.Hub.Subscribe(usecase.TopicAudit)
 	defer cancel()
 	s := startServer(t, n)
-	admin = servetest.AdminContext(t, n.Gate, creds)
+	admin = servetest.CallerContext(t, n.Gate, creds)
 	for deadline := time.After(time.Minute); ; {
 		a, err := n.Gate.FindAction(admin, old.ID)
 		must(t, err)

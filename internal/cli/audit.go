@@ -72,21 +72,25 @@ func (c *auditTailCmd) Run(g *globals, api service) error {
 type actors struct {
 	api   service
 	names map[string]string
-	deny  bool // the key may not list principals
+	// failed is true after the names could not be read, until the next page of entries.
+	failed bool
 }
 
 // name returns the name of a principal. It returns other actors, such as policy, and principals
 // whose names cannot be read, unchanged.
 func (a *actors) name(g *globals, id string) string {
-	if !strings.HasPrefix(id, "prn_") || a.deny {
+	if !strings.HasPrefix(id, "prn_") {
 		return id
 	}
 	if name, ok := a.names[id]; ok {
 		return name
 	}
+	if a.failed {
+		return id
+	}
 	page, err := collect(g.Ctx, &paging{Limit: 1, All: true}, a.api.ListPrincipals)
 	if err != nil {
-		a.deny = gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired
+		a.failed = true
 		return id
 	}
 	a.names = map[string]string{id: id} // the default for an id that is not listed
@@ -110,6 +114,7 @@ func (c *auditTailCmd) tail(g *globals, api service, from int64) error {
 		default:
 			return err
 		}
+		who.failed = false
 		if err := g.printEntries(who, entries); err != nil {
 			return err
 		}

@@ -90,7 +90,7 @@ func (c *auditVerifyCmd) server(g *globals) (report audit.Report, err error) {
 	}
 	var held []gatehouse.LogHead
 	for _, name := range c.Held {
-		heads, err := heldHeads(g, []string{name}, c.LogKey)
+		heads, _, err := heldHeads(g, []string{name}, c.LogKey)
 		if err != nil {
 			return report, err
 		}
@@ -119,7 +119,7 @@ func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
 		defer f.Close()
 		in = f
 	}
-	held, err := heldHeads(g, c.Held, c.LogKey)
+	held, signed, err := heldHeads(g, c.Held, c.LogKey)
 	if err != nil {
 		return report, err
 	}
@@ -127,6 +127,10 @@ func (c *auditVerifyCmd) file(g *globals) (report audit.Report, err error) {
 		return report, term.Usagef("a log in a file has no head of its own: name a head with --held")
 	}
 	head := slices.MaxFunc(held, func(a, b gatehouse.LogHead) int { return cmp.Compare(a.Size, b.Size) })
+	isHead := func(h gatehouse.LogHead) bool { return h.Size == head.Size && h.Root == head.Root }
+	if len(c.LogKey) > 0 && !slices.ContainsFunc(signed, isHead) {
+		return report, term.Usagef("with --log-key, the largest head of --held must be a signed checkpoint")
+	}
 	for _, h := range held {
 		if h.Tenant != head.Tenant {
 			return report, fmt.Errorf("--held names heads of the tenants %s and %s, but a log belongs to one tenant",

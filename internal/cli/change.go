@@ -50,11 +50,18 @@ Examples:
 `
 }
 
+// failedUndo is an action whose decision was not taken back.
+type failedUndo struct {
+	ID     string         `json:"id"`
+	Code   gatehouse.Code `json:"code"`
+	Detail string         `json:"detail"`
+}
+
 // Run takes the decisions back. It prints the result for each action, then fails with the first
 // error.
 func (c *undoCmd) Run(g *globals, api service) error {
 	t := &term.Table{Header: []string{"ID", "RESULT", "REVISION", "STATUS"}}
-	answers, first := []*gatehouse.UndoAnswer{}, error(nil)
+	answers, failed, first := []*gatehouse.UndoAnswer{}, []failedUndo{}, error(nil)
 	for _, id := range c.IDs {
 		answer, err := api.Undo(g.Ctx, id)
 		switch {
@@ -65,13 +72,14 @@ func (c *undoCmd) Run(g *globals, api service) error {
 			return err
 		default:
 			t.Add(id, string(gatehouse.CodeOf(err)), "", "")
+			failed = append(failed, failedUndo{id, gatehouse.CodeOf(err), err.Error()})
 			if first == nil {
 				first = err
 			}
 		}
 	}
 	if g.JSON {
-		if err := g.PrintJSON(map[string]any{"items": answers}); err != nil {
+		if err := g.PrintJSON(map[string]any{"items": answers, "failed": failed}); err != nil {
 			return err
 		}
 		return first

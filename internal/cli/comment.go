@@ -71,11 +71,11 @@ func (c *assignCmd) Run(g *globals, api service) error {
 	if g.JSON {
 		return g.printAction(a)
 	}
-	who := "nobody"
-	if a.Approval.Assignee != nil {
-		who = a.Approval.Assignee.Name
+	if a.Approval.Assignee == nil {
+		g.Say("%s has no assignee.", a.ID)
+		return nil
 	}
-	g.Say("%s is assigned to %s.", a.ID, term.Safe(who))
+	g.Say("%s is assigned to %s.", a.ID, term.Safe(a.Approval.Assignee.Name))
 	return nil
 }
 

@@ -72,7 +72,7 @@ func completions(root *kong.Node) []completion {
 					c.words = append(c.words, completionWord{word: v})
 				}
 			}
-			c.files = c.files || p.Name == "file"
+			c.files = c.files || slices.Contains([]string{"file", "document", "log"}, p.Name)
 		}
 		flags := slices.Clone(inherited)
 		for _, f := range n.Flags {

@@ -46,6 +46,8 @@ func TestBashCompletion(t *testing.T) {
 		{"gatehouse dev --", []string{"--listen", "--data"}, []string{"--as"}},
 		{"gatehouse completion ", []string{"bash", "zsh", "fish"}, nil},
 		{"gatehouse policy lint /etc/host", []string{"/etc/hosts"}, nil},
+		{"gatehouse connector import /etc/host", []string{"/etc/hosts"}, nil},
+		{"gatehouse audit verify /etc/host", []string{"/etc/hosts"}, nil},
 		{"gatehouse propose --file /etc/host", []string{"/etc/hosts"}, []string{"--json"}},
 		{"gatehouse approve --digest ", nil, []string{"--json", "propose"}},
 	} {

@@ -40,7 +40,11 @@ func (g *globals) connect() (service, error) {
 	}
 	c, err := client.New(g.URL, g.Key, client.WithEditToken(g.EditToken), client.WithChannel(gatehouse.ViaCLI))
 	if err != nil {
-		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return nil, g.badURL()
 	}
 	return c, nil
+}
+
+func (g *globals) badURL() error {
+	return term.Usagef("%s is not the address of a server, such as %s", gatehouse.Quote(g.URL), defaultURL)
 }

@@ -20,7 +20,7 @@ import (
 
 type connectorImportCmd struct {
 	Document  string   `arg:"" help:"The OpenAPI document, YAML or JSON, 3.0 to 3.2."`
-	To        string   `help:"The file of operations that is written." placeholder:"FILE"`
+	To        string   `help:"The file to write the operations to." placeholder:"FILE"`
 	Propose   string   `help:"The connector in the store for which they are proposed." placeholder:"NAME"`
 	BaseURL   string   `name:"base-url" help:"The address of a connector that is new in the store." placeholder:"URL"`
 	Rationale string   `help:"Why, for those who approve it." placeholder:"TEXT"`
@@ -108,7 +108,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	if err != nil {
 		return config.Locate(cmp.Or(c.To, "connector "+c.Propose), err)
 	}
-	if err := c.known(api); err != nil {
+	if err := c.checkNames(api); err != nil {
 		return err
 	}
 	lines, err := file.Import(api, c.Only, func(name string) bool { return c.AcceptAll || matches(c.Accept, name) })
@@ -123,7 +123,7 @@ func (c *connectorImportCmd) Run(g *globals) error {
 	if err := c.printOperations(g, lines, into.action()); err != nil || c.Check {
 		return err
 	}
-	return into.said(g, unaccepted(lines))
+	return into.report(g, unaccepted(lines))
 }
 
 // importInto is what an import changes: a file, or a connector in the store.
@@ -133,9 +133,9 @@ type importInto interface {
 	write(g *globals, f *openapi.File) error
 	// action returns the proposed action; nil for none.
 	action() *gatehouse.Action
-	// said says what was done, and returns the exit code as an error, nil for 0. waiting counts the operations that
+	// report says what was done, and returns the exit code as an error, nil for 0. waiting counts the operations that
 	// wait to be accepted.
-	said(g *globals, waiting int) error
+	report(g *globals, waiting int) error
 }
 
 // importedFile is the file of --to.
@@ -159,7 +159,7 @@ func (f *importedFile) write(_ *globals, file *openapi.File) error {
 
 func (*importedFile) action() *gatehouse.Action { return nil }
 
-func (f *importedFile) said(g *globals, waiting int) error {
+func (f *importedFile) report(g *globals, waiting int) error {
 	if waiting == 0 {
 		g.Say("Wrote %s.", f.To)
 		return nil
@@ -179,8 +179,8 @@ func unaccepted(lines []openapi.Line) (n int) {
 	return n
 }
 
-// known refuses a name or pattern that matches no operation that can be imported.
-func (c *connectorImportCmd) known(api *openapi.API) error {
+// checkNames refuses a name or pattern that matches no operation that can be imported.
+func (c *connectorImportCmd) checkNames(api *openapi.API) error {
 	for _, p := range slices.Concat(c.Accept, c.Only) {
 		found := false
 		for name := range api.Operations {
@@ -203,9 +203,9 @@ func matches(patterns []string, name string) bool {
 func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, proposed *gatehouse.Action) error {
 	all := []importedOperation{}
 	t := &term.Table{Header: []string{"OPERATION", "STATE", "CLASS", "LEVEL", "REQUEST", "WHY"}, Wide: 5}
-	moved := false
+	updated := false
 	for _, l := range lines {
-		moved = moved || l.Moved
+		updated = updated || l.Updated
 		level := ""
 		if l.Floor > 0 {
 			level = l.Floor.String()
@@ -216,7 +216,7 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, p
 		}
 		t.Add(l.Name, string(l.State), l.Class, level, strings.TrimSpace(l.Request), strings.Join(why, "; "))
 		all = append(all, importedOperation{
-			Operation: l.Name, State: l.State, Moved: l.Moved, Class: l.Class, Level: int(l.Floor),
+			Operation: l.Name, State: l.State, Moved: l.Updated, Class: l.Class, Level: int(l.Floor),
 			Request: strings.TrimSpace(l.Request),
 			Why:     orEmpty(l.Why), Differs: orEmpty(l.Differs), Money: orEmpty(l.Money), Currency: l.Currency,
 		})
@@ -235,17 +235,17 @@ func (c *connectorImportCmd) printOperations(g *globals, lines []openapi.Line, p
 		return err
 	}
 	if !g.JSON {
-		c.ceilings(g, lines)
+		c.printAmounts(g, lines)
 	}
-	if c.Check && (unaccepted(lines) > 0 || moved) {
+	if c.Check && (unaccepted(lines) > 0 || updated) {
 		g.Say("%s differs from what was accepted.", c.Document)
 		return term.Exit(1)
 	}
 	return nil
 }
 
-// ceilings lists the amounts that a policy's ceilings can count.
-func (c *connectorImportCmd) ceilings(g *globals, lines []openapi.Line) {
+// printAmounts lists the amounts that a policy's ceilings can count.
+func (c *connectorImportCmd) printAmounts(g *globals, lines []openapi.Line) {
 	said := false
 	for _, l := range lines {
 		if len(l.Money) == 0 || l.State == openapi.Gone {
@@ -290,7 +290,14 @@ func replaceFile(name string, text []byte) error {
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return err
 		}
+	} else if _, link := os.Readlink(name); link == nil {
+		return fmt.Errorf("%s is a symbolic link to a file that cannot be read: %w", term.ShownPath(name), err)
 	}
+	return writeWhole(name, text, mode)
+}
+
+// writeWhole writes a file with a mode completely, or not at all.
+func writeWhole(name string, text []byte, mode fs.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(name), ".gatehouse-*")
 	if err != nil {
 		return err

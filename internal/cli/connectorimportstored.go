@@ -64,7 +64,7 @@ func (s *storedImport) write(g *globals, file *openapi.File) error {
 
 func (s *storedImport) action() *gatehouse.Action { return s.proposed }
 
-func (s *storedImport) said(g *globals, waiting int) error {
+func (s *storedImport) report(g *globals, waiting int) error {
 	if waiting > 0 {
 		g.Say("Operations that wait to be accepted: %d. Import again with --accept NAME or --accept-all.", waiting)
 	}

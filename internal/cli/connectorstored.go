@@ -2,8 +2,6 @@ package cli
 
 import (
 	"errors"
-	"io"
-	"os"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -73,11 +71,7 @@ func (c *connectorApplyCmd) source(g *globals, api service) (string, error) {
 		}
 		return v.Source, nil
 	}
-	if c.File == "-" {
-		src, err := io.ReadAll(g.Stdin)
-		return string(src), err
-	}
-	src, err := os.ReadFile(c.File)
+	src, err := term.ReadInput(&g.IO, c.File)
 	return string(src), err
 }
 

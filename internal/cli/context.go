@@ -43,7 +43,7 @@ func (c *contextAddCmd) Run(g *globals) error {
 	if g.URL == "" {
 		g.URL = defaultURL
 	} else if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return g.badURL()
 	}
 	all, err := loadContexts()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *contextListCmd) Run(g *globals) error {
 	for _, name := range all.names() {
 		list = append(list, all.shown(name))
 	}
-	return showList(g, map[string]any{"items": list}, nil, "no context: gatehouse context add NAME",
+	return showList(g, map[string]any{"items": list}, nil, "No contexts. To add one: gatehouse context add NAME",
 		func() *term.Table { return contextTable(list) })
 }
 

@@ -79,15 +79,7 @@ func (c *contexts) save() error {
 	if err := os.MkdirAll(filepath.Dir(c.path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(c.path), ".contexts-*") // readable by its owner only
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(b, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), c.path)
+	return writeWhole(c.path, append(b, '\n'), 0o600)
 }
 
 // find returns a context by name.

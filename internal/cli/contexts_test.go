@@ -86,6 +86,20 @@ func TestContextWithoutAKeyring(t *testing.T) {
 	}
 }
 
+// TestNoSecretsStayBeside: a file that cannot be replaced leaves no other file with the secrets.
+func TestNoSecretsStayBeside(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := &contexts{path: filepath.Join(dir, "contexts.json")}
+	must(t, os.MkdirAll(filepath.Join(c.path, "folder"), 0o700))
+	if err := c.save(); err == nil {
+		t.Error("a folder was replaced by the file")
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+}
+
 // TestContextsOfNull: null stands for no contexts, or for a context that is not there.
 func TestContextsOfNull(t *testing.T) {
 	for _, content := range []string{`{"contexts": null}`, `{"current": "x", "contexts": {"x": null}}`, `null`} {

@@ -58,7 +58,7 @@ func (c *delegateToCmd) Run(g *globals, api service) error {
 	default:
 		begin := n.Starts
 		if begin.IsZero() {
-			begin = time.Now()
+			begin = g.Now()
 		}
 		n.Ends = begin.Add(c.For.D())
 	}
@@ -112,17 +112,17 @@ func delegationTable(g *globals, list ...*gatehouse.Delegation) *term.Table {
 	t := &term.Table{Header: []string{"ID", "FROM", "TO", "STARTS", "ENDS", "TYPES", "UP TO", "STATE"},
 		Drop: []int{5, 6, 3}}
 	for _, d := range list {
-		upTo, state := "", "waits"
+		upTo, state := "", "scheduled"
 		if d.Level > 0 {
 			upTo = d.Level.String()
 		}
-		switch now := time.Now(); {
+		switch now := g.Now(); {
 		case d.EndedAt != nil:
 			state = "ended by " + d.EndedBy
 		case !now.Before(d.Ends):
-			state = "over"
+			state = "ended"
 		case d.HoldsAt(now):
-			state = "holds"
+			state = "active"
 		}
 		t.Add(d.ID, d.FromName, d.ToName, g.At(d.Starts), g.At(d.Ends), strings.Join(d.Types, ", "), upTo, state)
 	}

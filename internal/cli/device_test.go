@@ -27,13 +27,13 @@ func TestWebPushPage(t *testing.T) {
 	const kind = "    kind: webpush\n"
 	source = strings.Replace(source, kind, kind+"    allow_private: true\n    ca: |\n      "+
 		strings.ReplaceAll(strings.TrimSpace(service.CA()), "\n", "\n      ")+"\n", 1)
-	cfg := servetest.Config(t, source+"links: {master_key: \""+ring.New()+`"}
+	cfg := servetest.Config(t, source+"links: {master_key: \""+ring.NewMasterKey()+`"}
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 `)
 	s, creds := serveConfig(t, t.TempDir(), cfg)
 	ana := servetest.NewPrincipal(t, s.Gate, creds, "ana", gatehouse.KindPerson, gatehouse.RoleApprover)
-	link, err := s.Gate.CreateSetupLink(servetest.AdminContext(t, s.Gate, creds), "ana")
+	link, err := s.Gate.CreateSetupLink(servetest.CallerContext(t, s.Gate, creds), "ana")
 	must(t, err)
 	in, err := s.Gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{})
 	must(t, err)

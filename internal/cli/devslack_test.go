@@ -121,7 +121,8 @@ func TestDevSlack(t *testing.T) {
 	}
 	// Under the policy of the start, L3 is decided in the console.
 	first := propose("SKU-1001", "11.00")
-	if card, _ := b.card(first, "L3 is decided in Gatehouse."); strings.Contains(card, "<button") ||
+	card, _ := b.card(first, "Actions of level L3 can be decided only in Gatehouse.")
+	if strings.Contains(card, "<button") ||
 		!strings.Contains(card, `href="`+at+"/actions/"+first.ID+`"`) {
 		t.Errorf("the card of L3:\n%s", card)
 	}
@@ -132,7 +133,7 @@ func TestDevSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := propose("SKU-1002", "12.00")
-	b.press(a, "gatehouse_approve", "linked to nobody in Gatehouse")
+	b.press(a, "gatehouse_approve", "not linked to a Gatehouse account")
 	if got, err := admin.FindAction(t.Context(), a.ID); err != nil || got.Status != gatehouse.StatusPending {
 		t.Fatalf("nobody decided: %v, %v", got.Status, err)
 	}
@@ -158,7 +159,7 @@ func TestDevSlack(t *testing.T) {
 	// Another browser is another user.
 	other := newBrowser(t, at)
 	c := propose("SKU-1003", "13.00")
-	other.press(c, "gatehouse_reject", "linked to nobody in Gatehouse")
+	other.press(c, "gatehouse_reject", "not linked to a Gatehouse account")
 	if page := other.get("/dev/slack"); strings.Contains(page, "<textarea") {
 		t.Errorf("another browser:\n%s", page)
 	}

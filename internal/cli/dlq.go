@@ -84,7 +84,7 @@ Examples:
 }
 
 func (c *dlqListCmd) Run(g *globals, api service) error {
-	filter, err := c.read(time.Now())
+	filter, err := c.read(g.Now())
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ type dlqSelection struct {
 }
 
 // read returns the selection. A selection by filter or by --all changes nothing without --yes.
-func (s *dlqSelection) read(all bool) (out gatehouse.DeadLetterSelection, err error) {
-	filter, err := s.dlqFilter.read(time.Now())
+func (s *dlqSelection) read(now time.Time, all bool) (out gatehouse.DeadLetterSelection, err error) {
+	filter, err := s.dlqFilter.read(now)
 	if err != nil {
 		return out, err
 	}
@@ -211,7 +211,7 @@ Examples:
 }
 
 func (c *dlqReplayCmd) Run(g *globals, api service) error {
-	sel, err := c.read(c.All)
+	sel, err := c.read(g.Now(), c.All)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ Examples:
 }
 
 func (c *dlqDiscardCmd) Run(g *globals, api service) error {
-	sel, err := c.read(false)
+	sel, err := c.read(g.Now(), false)
 	if err != nil {
 		return err
 	}
@@ -274,7 +274,7 @@ Examples:
 }
 
 func (c *dlqResolveCmd) Run(g *globals, api service) error {
-	sel, err := c.read(false)
+	sel, err := c.read(g.Now(), false)
 	if err != nil {
 		return err
 	}

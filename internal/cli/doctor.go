@@ -79,7 +79,7 @@ func (c *doctorCmd) Run(g *globals) error {
 	}
 	if c.Config != "" || c.Data != "" {
 		l := &serve.ConfigChecker{}
-		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}); cfg != nil {
+		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}, ""); cfg != nil {
 			if c.Data != "" {
 				l.OpenPolicies(g.Ctx, cfg, c.Data, "")
 			}
@@ -181,8 +181,8 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 			"agents propose, are denied; "+
 			"`gatehouse principal create --kind person --role approver` makes another", n)
 	}
-	stuck, seen := []string{}, 0
-	for cursor := ""; seen < most; {
+	stuck, seen, more := []string{}, 0, true
+	for cursor := ""; more && seen < most; {
 		page, err := api.ListActions(g.Ctx, gatehouse.ActionFilter{Status: gatehouse.StatusPending,
 			Limit: gatehouse.MaxLimit, Cursor: cursor})
 		if err != nil {
@@ -195,17 +195,20 @@ func (*doctorCmd) answerable(g *globals, api service, add adder) {
 				stuck = append(stuck, a.ID)
 			}
 		}
-		if cursor = page.NextCursor; cursor == "" {
-			break
-		}
+		cursor = page.NextCursor
+		more = cursor != ""
 	}
-	if len(stuck) == 0 {
+	if len(stuck) > 0 {
+		add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s",
+			term.Count(len(stuck), "pending action"),
+			strings.Join(stuck[:min(len(stuck), 5)], ", "))
+	}
+	switch {
+	case more:
+		add("answerable", term.CheckNote, "only the newest %s were examined", term.Count(seen, "pending action"))
+	case len(stuck) == 0:
 		add("answerable", term.CheckOK, "")
-		return
 	}
-	add("answerable", term.CheckFail, "too few people are left who can answer %s; cancel or revise: %s",
-		term.Count(len(stuck), "pending action"),
-		strings.Join(stuck[:min(len(stuck), 5)], ", "))
 }
 
 // roles reports work that waits for a process with a certain role, or for an outside worker. The roles of the

@@ -68,7 +68,7 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	s := start(serve.RoleAPI)
 	creds := servetest.Bootstrap(t, s.Gate)
 	must(t, s.Gate.EnsurePolicies(t.Context()))
-	admin := servetest.AdminContext(t, s.Gate, creds)
+	admin := servetest.CallerContext(t, s.Gate, creds)
 	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	for _, kind := range []string{"note", "note", "price_change"} {
 		if _, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
@@ -189,6 +189,33 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	ahead.Store(int64(101 * 24 * time.Hour))
 	until("no worker", func(late []gatehouse.LateWork) bool { return len(late) == 1 && late[0].Tool == "page" })
+}
+
+// manyPending is a service with more pending actions than doctor examines.
+type manyPending struct{ service }
+
+func (manyPending) ListPrincipals(context.Context, string, int) (gatehouse.Page[*gatehouse.Principal], error) {
+	return gatehouse.Page[*gatehouse.Principal]{}, nil
+}
+
+func (manyPending) ListActions(_ context.Context, f gatehouse.ActionFilter) (gatehouse.Page[*gatehouse.Action], error) {
+	items := slices.Repeat([]*gatehouse.Action{{}}, f.Limit)
+	return gatehouse.Page[*gatehouse.Action]{Items: items, NextCursor: "more"}, nil
+}
+
+// TestDoctorSaysHowManyActionsItExamined: not all pending actions are examined, which is not ok.
+func TestDoctorSaysHowManyActionsItExamined(t *testing.T) {
+	t.Parallel()
+	g, _, _ := testGlobals(t)
+	var got []string
+	new(doctorCmd).answerable(g, manyPending{}, func(name, result, format string, args ...any) {
+		if name == "answerable" {
+			got = append(got, result+": "+fmt.Sprintf(format, args...))
+		}
+	})
+	if want := "note: only the newest 1000 pending actions were examined"; !slices.Equal(got, []string{want}) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // settleStep creates a step that is due without a due time: the run that it waits for has ended.

@@ -16,11 +16,11 @@ import (
 
 // deep checks the store itself. It exits 1 if an invariant is violated.
 func (c *doctorCmd) deep(g *globals) error {
-	held, err := heldHeads(g, c.Held, nil)
+	held, _, err := heldHeads(g, c.Held, nil)
 	if err != nil {
 		return err
 	}
-	report, err := c.checked(g, held)
+	report, err := c.checkStore(g, held)
 	err = printOutcome(g, report, err, func() error { return c.printDeep(g, report) })
 	if err == nil && !report.OK {
 		err = term.Exit(term.ExitError)
@@ -28,13 +28,13 @@ func (c *doctorCmd) deep(g *globals) error {
 	return err
 }
 
-// checked checks the store: directly if the flags name the store, otherwise through the server.
-func (c *doctorCmd) checked(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
+// checkStore checks the store: directly if the flags name the store, otherwise through the server.
+func (c *doctorCmd) checkStore(g *globals, held []gatehouse.LogHead) (*gatehouse.StoreCheck, error) {
 	if c.Data != "" || c.DatabaseURL != "" {
 		log := slog.New(slog.NewTextHandler(g.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		beside := &serve.StoreChecker{Data: c.Data, DatabaseURL: string(c.DatabaseURL), Log: log}
 		return beside.Check(g.Ctx, invariants.Options{
-			Held: held, Progress: func(done, total int64) { g.Progress("check actions", done, total) },
+			KnownHeads: held, Progress: func(done, total int64) { g.Progress("check actions", done, total) },
 		})
 	}
 	api, err := g.connect()
@@ -64,7 +64,7 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 	}
 	elsewhere := ""
 	if c.Data == "" && c.DatabaseURL == "" {
-		elsewhere = ", which a check beside the store may list (--data, --database-url)"
+		elsewhere = "; run the check with --data or --database-url to list them"
 	}
 	for _, i := range report.Invariants {
 		for _, v := range i.Listed {
@@ -85,23 +85,23 @@ func (c *doctorCmd) printDeep(g *globals, report *gatehouse.StoreCheck) error {
 
 // heldHeads reads files with heads that were kept outside of the store. A file is the output of "audit head --json"
 // with one head, of "backup --json" with several, or of "audit checkpoint" with one head that is signed by one of
-// the keys.
-func heldHeads(g *globals, files, keys []string) ([]gatehouse.LogHead, error) {
-	var all []gatehouse.LogHead
+// the keys. signed are the heads of checkpoints.
+func heldHeads(g *globals, files, keys []string) (all, signed []gatehouse.LogHead, err error) {
 	for _, name := range files {
 		b, err := term.ReadInput(&g.IO, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if bytes.Contains(b, []byte("\n\n— ")) { // a signed note
 			if len(keys) == 0 {
-				return nil, fmt.Errorf("%s is a checkpoint, and only `gatehouse audit verify --log-key` reads one", term.Safe(name))
+				return nil, nil, fmt.Errorf("%s is a checkpoint, and only `gatehouse audit verify --log-key` reads one",
+					term.Safe(name))
 			}
 			h, err := audit.VerifyCheckpoint(b, keys...)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", term.Safe(name), err)
+				return nil, nil, fmt.Errorf("%s: %w", term.Safe(name), err)
 			}
-			all = append(all, h)
+			all, signed = append(all, h), append(signed, h)
 			continue
 		}
 		var kept struct {
@@ -115,16 +115,16 @@ func heldHeads(g *globals, files, keys []string) ([]gatehouse.LogHead, error) {
 			return []gatehouse.LogHead{kept.LogHead}
 		}
 		if err := json.Unmarshal(b, &kept); err != nil {
-			return nil, noHeads(name)
+			return nil, nil, noHeads(name)
 		}
 		for _, h := range heads() {
 			if h.Root == (gatehouse.Hash{}) {
-				return nil, noHeads(name)
+				return nil, nil, noHeads(name)
 			}
 			all = append(all, h)
 		}
 	}
-	return all, nil
+	return all, signed, nil
 }
 
 func noHeads(name string) error {

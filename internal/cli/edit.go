@@ -85,7 +85,7 @@ func (c *editCmd) Run(g *globals, api service) error {
 		return err
 	}
 	if ask {
-		if err := sure(g, "Edit "+a.ID+"?"); err != nil {
+		if err := confirm(g, "Edit "+a.ID+"?"); err != nil {
 			return err
 		}
 	}
@@ -117,8 +117,8 @@ func (c *editCmd) preview(g *globals, api service, a *gatehouse.Action, e gateho
 	return nil
 }
 
-// sure asks for confirmation on the person's terminal.
-func sure(g *globals, question string) error {
+// confirm asks for confirmation on the person's terminal.
+func confirm(g *globals, question string) error {
 	tty, err := g.Terminal()
 	if err != nil {
 		return term.Usagef("there is no terminal to ask on (%v): give --digest", err)

@@ -121,6 +121,8 @@ func TestBundleIsVerified(t *testing.T) {
 			want: "receipts.json has the SHA-256"},
 		"a longer file": {late: replace(t, "receipts.json", `"rcp_1"`, `"rcp_11111"`),
 			want: "receipts.json cannot be read: it has more than"},
+		"a size that is too large": {late: replace(t, manifestFile, `"bytes": `, `"bytes": 1`),
+			want: "bytes, and the manifest says 1"},
 		"a missing file":     {late: func(f map[string][]byte) { delete(f, "steps.json") }, want: "steps.json is missing"},
 		"a file never named": {change: func(f map[string][]byte) { delete(f, "costs.json") }, want: "costs.json is missing"},
 		"one more file": {late: func(f map[string][]byte) { f["notes.txt"] = []byte("x") },
@@ -274,6 +276,20 @@ func TestNoPartOfAFileStays(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(name); err != nil || string(kept) != "kept" {
 		t.Errorf("the other file: %q, %v", kept, err)
+	}
+}
+
+// TestADanglingLinkStays: a symbolic link is not replaced by a file.
+func TestADanglingLinkStays(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	link, target := filepath.Join(dir, "link"), filepath.Join(dir, "none")
+	must(t, os.Symlink(target, link))
+	if err := replaceFile(link, []byte("x")); err == nil {
+		t.Error("the link was replaced")
+	}
+	if to, err := os.Readlink(link); err != nil || to != target {
+		t.Errorf("the link leads to %q, %v", to, err)
 	}
 }
 

@@ -166,7 +166,7 @@ func verifyBundle(archive []byte) *bundleReport {
 }
 
 // open reads the files that the manifest names. Each must be in the archive once, with the manifest's
-// hash and at most the manifest's size; no other file may be in the archive.
+// hash and size; no other file may be in the archive.
 func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	z, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
@@ -207,6 +207,9 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 		}
 		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != want.SHA256 {
 			r.problem("%s has the SHA-256 %x, and the manifest says %s", want.Name, sum, want.SHA256)
+		}
+		if n := int64(len(content)); n != want.Bytes {
+			r.problem("%s has %d bytes, and the manifest says %d", want.Name, n, want.Bytes)
 		}
 		files[want.Name] = content
 	}

@@ -176,7 +176,8 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 			return ""
 		}
 		if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-			return "if your own authority signed the server's certificate, name the authority's certificate in SSL_CERT_FILE"
+			return "if your own certificate authority (CA) signed the server's certificate, name the CA's certificate in " +
+				"SSL_CERT_FILE"
 		}
 		return "is the server running? See --url or GATEHOUSE_URL; `gatehouse serve` starts one"
 	}
@@ -213,7 +214,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		if term.MayRebase(e) {
 			return "propose it on the present state: gatehouse rebase " + term.Safe(cmp.Or(g.named, "ID"))
 		}
-		return "it cannot be carried out unchanged: reject it, or have it proposed on the present state"
+		return "it cannot be carried out unchanged: reject it, or ask the proposer to revise it for the present state"
 	case gatehouse.CodeDigestMismatch:
 		return "look at it again: gatehouse show " + term.Safe(cmp.Or(g.named, "ID"))
 	case gatehouse.CodeNotUnknown:

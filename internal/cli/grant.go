@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/card"
@@ -63,7 +62,7 @@ func (c *grantCreateCmd) Run(g *globals, api service) error {
 		if err != nil {
 			return err
 		}
-		if len(n.Amounts) == 0 && movesMoney(a) {
+		if len(n.Amounts) == 0 && mayMoveMoney(a) {
 			return term.Usagef("%s moves money: give --amount CURRENCY=AMOUNT, without which the grant covers no such action",
 				a.ID)
 		}
@@ -102,9 +101,9 @@ func amountFlags(texts []string, flag string) (list []gatehouse.Magnitude, err e
 	return list, nil
 }
 
-// movesMoney reports whether an action moves money, or may move money that cannot be counted: a grant
+// mayMoveMoney reports whether an action moves money, or may move money that cannot be counted: a grant
 // without amounts covers no such action.
-func movesMoney(a *gatehouse.Action) bool {
+func mayMoveMoney(a *gatehouse.Action) bool {
 	return len(card.Amounts(a)) > 0 || !card.Countable(a) || a.Magnitude != nil && a.Magnitude.Amount != ""
 }
 
@@ -215,7 +214,7 @@ func grantTable(g *globals, list ...*gatehouse.Grant) *term.Table {
 	for _, x := range list {
 		used := fmt.Sprintf("%d of %d", x.Used, x.Count)
 		t.Add(x.ID, x.AgentName, x.Connector, x.Operation, used, amountsText(&x.Budget),
-			g.At(x.ExpiresAt), x.GrantorName, x.State(time.Now()))
+			g.At(x.ExpiresAt), x.GrantorName, x.State(g.Now()))
 	}
 	return t
 }

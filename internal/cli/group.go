@@ -60,8 +60,8 @@ Examples:
 `
 }
 
-func (c *groupAddCmd) Run(g *globals) error {
-	return g.changeGroup(c.Name, gatehouse.GroupChange{Add: c.People})
+func (c *groupAddCmd) Run(g *globals, api service) error {
+	return g.printGroup(api.ChangeGroup(g.Ctx, c.Name, gatehouse.GroupChange{Add: c.People}))
 }
 
 // groupRemoveCmd removes people.
@@ -82,16 +82,8 @@ Examples:
 `
 }
 
-func (c *groupRemoveCmd) Run(g *globals) error {
-	return g.changeGroup(c.Name, gatehouse.GroupChange{Remove: c.People})
-}
-
-func (g *globals) changeGroup(name string, change gatehouse.GroupChange) error {
-	api, err := g.connect()
-	if err != nil {
-		return err
-	}
-	return g.printGroup(api.ChangeGroup(g.Ctx, name, change))
+func (c *groupRemoveCmd) Run(g *globals, api service) error {
+	return g.printGroup(api.ChangeGroup(g.Ctx, c.Name, gatehouse.GroupChange{Remove: c.People}))
 }
 
 // groupListCmd lists groups.

@@ -50,11 +50,7 @@ func (f *hookFlags) answer(g *globals, agent string) (*mcp.HookAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := f.folder(g.URL, agent)
-	if err != nil {
-		return nil, err
-	}
-	folder, err := mcp.OpenFolder(dir)
+	folder, err := f.folder(g.URL, agent)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func collect[T any](
 		}
 		out.Items = append(out.Items, page.Items...)
 		out.NextCursor = page.NextCursor
-		if out.NextCursor == "" || len(page.Items) == 0 || !p.All && len(out.Items) >= p.Limit {
+		if out.NextCursor == "" || !p.All && len(out.Items) >= p.Limit {
 			return out, nil
 		}
 	}

@@ -299,7 +299,7 @@ func mandateTable(g *globals, list ...*gatehouse.Mandate) *term.Table {
 			voters[i] = v.Name
 		}
 		t.Add(m.ID, m.AgentName, fmt.Sprintf("%d of %d", m.InAll.Used, m.InAll.Count), amountsText(&m.InAll),
-			g.At(m.ExpiresAt), strings.Join(voters, ", "), m.State(time.Now()))
+			g.At(m.ExpiresAt), strings.Join(voters, ", "), m.State(g.Now()))
 	}
 	return t
 }

@@ -35,21 +35,21 @@ type mcpStateFlags struct {
 	State string `help:"Keep pins and open calls in this folder." placeholder:"DIR"`
 }
 
-// folder returns the folder of --state or, by default, one for the name of an MCP server or agent
+// folder opens the folder of --state or, by default, one for the name of an MCP server or agent
 // and the URL of the gate.
-func (f *mcpStateFlags) folder(url, name string) (string, error) {
+func (f *mcpStateFlags) folder(url, name string) (*mcp.Folder, error) {
 	if err := checkServerName(name); err != nil {
-		return "", err
+		return nil, err
 	}
 	if f.State != "" {
-		return f.State, nil
+		return mcp.OpenFolder(f.State)
 	}
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return "", term.Usagef("there is no folder for the user's configuration: give --state")
+		return nil, term.Usagef("there is no folder for the user's configuration: give --state")
 	}
 	sum := sha256.Sum256([]byte(url))
-	return filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])), nil
+	return mcp.OpenFolder(filepath.Join(dir, "gatehouse", "mcp", name+"-"+hex.EncodeToString(sum[:4])))
 }
 
 // mcpServerFlags say how to start or reach a server.
@@ -77,8 +77,8 @@ func (f *mcpServerFlags) Validate() error {
 	return nil
 }
 
-// variables returns the names of the environment variables in the headers.
-func (f *mcpServerFlags) variables() (names []string) {
+// headerVariables returns the names of the environment variables in the headers.
+func (f *mcpServerFlags) headerVariables() (names []string) {
 	for _, h := range f.Header {
 		_, value, _ := strings.Cut(h, "=")
 		expand(value, func(name string) string {
@@ -105,8 +105,8 @@ func expand(value string, lookup func(name string) string) string {
 	}
 }
 
-// words returns the arguments of the proxy that name the server.
-func (f *mcpServerFlags) words() []string {
+// serverArgs returns the arguments of the proxy that name the server.
+func (f *mcpServerFlags) serverArgs() []string {
 	if f.Upstream == "" {
 		return append([]string{"--"}, f.Command...)
 	}
@@ -174,11 +174,7 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	if err := g.resolve(); err != nil {
 		return err
 	}
-	dir, err := c.folder(g.URL, c.Name)
-	if err != nil {
-		return err
-	}
-	folder, err := mcp.OpenFolder(dir)
+	folder, err := c.folder(g.URL, c.Name)
 	if err != nil {
 		return err
 	}
@@ -213,7 +209,7 @@ func (c *mcpProxyCmd) start(log *slog.Logger) (mcp.Upstream, error) {
 // listen serves agents over HTTP until it is interrupted.
 func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 	if _, err := client.New(g.URL, ""); err != nil {
-		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return g.badURL()
 	}
 	if c.Upstream != "" { // report invalid headers at the start
 		if _, err := c.connect(config.Log); err != nil {
@@ -282,7 +278,7 @@ func (g *globals) agent() (*client.Client, error) {
 	}
 	c, err := client.New(g.URL, g.Key, client.WithRetries(4, 100*time.Millisecond))
 	if err != nil {
-		return nil, term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return nil, g.badURL()
 	}
 	return c, nil
 }

@@ -93,12 +93,15 @@ func declare(name string, source []byte, connector string) error {
 		}
 		edited = append(edited, "connectors:\n  "+entry...)
 	}
-	draft := name + ".new"
-	if err := os.WriteFile(draft, edited, 0o600); err != nil {
+	draft, err := os.CreateTemp(filepath.Dir(name), ".gatehouse-*.yaml") // beside the files that it names
+	if err != nil {
 		return err
 	}
-	defer os.Remove(draft)
-	cfg, err := config.Load(draft)
+	defer os.Remove(draft.Name())
+	if _, err := draft.Write(edited); closing(draft, err) != nil {
+		return err
+	}
+	cfg, err := config.Load(draft.Name())
 	if err == nil && cfg.Connectors[connector].Type != "mcp" {
 		err = errors.New("the edited file does not parse as expected")
 	}
@@ -111,7 +114,7 @@ func declare(name string, source []byte, connector string) error {
 
 // proxyLine is the command line of a proxy for the server.
 func (f *mcpServerFlags) proxyLine(program, name string) []string {
-	return append([]string{program, "mcp", "proxy", "--name", name}, f.words()...)
+	return append([]string{program, "mcp", "proxy", "--name", name}, f.serverArgs()...)
 }
 
 func shellLine(words []string) string {
@@ -193,7 +196,7 @@ func (c *mcpInstallCmd) printTOML(g *globals, entry stdioEntry) error {
 	if err != nil {
 		return err
 	}
-	vars, err := json.Marshal(append([]string{"GATEHOUSE_KEY"}, c.variables()...))
+	vars, err := json.Marshal(append([]string{"GATEHOUSE_KEY"}, c.headerVariables()...))
 	if err != nil {
 		return err
 	}

@@ -165,7 +165,7 @@ func TestMCPListen(t *testing.T) {
 			}
 			w.wrote("x", "a")
 			if log := l.log.String(); strings.Contains(log, w.bot.Key) || strings.Contains(log, "of-the-peer") ||
-				strings.Contains(log, "in the clear") {
+				strings.Contains(log, "unencrypted") {
 				t.Errorf("the log:\n%s", log)
 			}
 		})
@@ -308,7 +308,7 @@ func TestMCPListenWarns(t *testing.T) {
 	t.Parallel()
 	w := newMCPWorld(t)
 	l := w.listen("--listen", "0.0.0.0:0")
-	if log := l.log.String(); !strings.Contains(log, "in the clear") {
+	if log := l.log.String(); !strings.Contains(log, "unencrypted") {
 		t.Errorf("the log:\n%s", log)
 	}
 }

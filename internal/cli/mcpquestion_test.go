@@ -24,7 +24,7 @@ func TestMCPQuestion(t *testing.T) {
 	// A model that ignores the question waits as before.
 	ignored := c.begin("tools/call", callOf("gatehouse_wait", `{"action_id":"`+a.ID+`"}`))
 	answered := c.call("gatehouse_answer", `{"action_id":"`+a.ID+`","question":1,"text":"the log"}`)
-	if answered.Meta.Action.Status != "pending" || !strings.Contains(answered.text(), "stored") {
+	if answered.IsError || answered.Meta.Action.Status != "pending" || !strings.Contains(answered.text(), "stored") {
 		t.Errorf("answered: %+v", answered)
 	}
 	if got := c.call("gatehouse_answer", `{"action_id":"`+a.ID+`","question":9,"text":"x"}`); !strings.Contains(

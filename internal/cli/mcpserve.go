@@ -64,11 +64,7 @@ func (c *mcpServeCmd) Run(g *globals) error {
 		if !gatehouse.ValidName("mcp:" + c.Prompt) {
 			return term.Usagef("%s cannot name an agent: letters, digits, or any of ._@+-", gatehouse.Quote(c.Prompt))
 		}
-		dir, err := c.folder(g.URL, c.Prompt)
-		if err != nil {
-			return err
-		}
-		folder, err := mcp.OpenFolder(dir)
+		folder, err := c.folder(g.URL, c.Prompt)
 		if err != nil {
 			return err
 		}
@@ -86,7 +82,7 @@ func (c *mcpServeCmd) serveHTTP(g *globals) error {
 		return err
 	}
 	if _, err := client.New(g.URL, ""); err != nil {
-		return term.Usagef("--url or GATEHOUSE_URL is not the address of a server, such as http://127.0.0.1:8080")
+		return g.badURL()
 	}
 	log := slog.New(slog.NewTextHandler(g.Stderr, nil))
 	handler := mcp.NewHandler(version.Number, func(key string) (mcp.Service, error) { return client.New(g.URL, key) })
@@ -112,8 +108,8 @@ func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger
 	}
 	s := newMCPServer(handler, log, write)
 	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
-		log.Warn("other machines reach this address, and keys would cross the network in the clear: " +
-			"put a proxy with TLS before it")
+		log.Warn("other machines reach this address, and keys would cross the network unencrypted: " +
+			"put a TLS proxy in front of it")
 	}
 	log.Info("serving MCP", "url", "http://"+listener.Addr().String())
 	failed := make(chan error, 1)

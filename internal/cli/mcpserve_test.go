@@ -334,11 +334,15 @@ func TestMCPAdd(t *testing.T) {
 		dir := t.TempDir()
 		file, real := dir+"/gatehouse.yaml", dir+"/real.yaml"
 		must(t, os.WriteFile(real, []byte(c.source), 0o600))
+		must(t, os.WriteFile(file+".new", []byte("mine"), 0o600))
 		must(t, os.Symlink(real, file))
 		g, stdout, stderr := testGlobals(t)
 		code := run(*g, []string{"mcp", "add", "--config", file, "notes", "--", "server", "--dir", "/a b"})
 		got, err := os.ReadFile(file)
 		must(t, err)
+		if other, err := os.ReadFile(file + ".new"); err != nil || string(other) != "mine" {
+			t.Errorf("%s: the file beside it: %q, %v", name, other, err)
+		}
 		if c.want == "" {
 			if code == 0 || string(got) != c.source || !strings.Contains(stderr.String(), `"mcp:notes": {type: mcp}`) {
 				t.Errorf("%s: exit code %d\n%s\n%s", name, code, got, stderr)

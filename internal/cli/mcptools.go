@@ -44,11 +44,7 @@ type shownTool struct {
 }
 
 func (c *mcpToolsListCmd) Run(g *globals, api service) error {
-	dir, err := c.folder(g.URL, c.Name)
-	if err != nil {
-		return err
-	}
-	folder, err := mcp.OpenFolder(dir)
+	folder, err := c.folder(g.URL, c.Name)
 	if err != nil {
 		return err
 	}
@@ -64,9 +60,10 @@ func (c *mcpToolsListCmd) Run(g *globals, api service) error {
 			return err
 		}
 		list[i] = shownTool{tool.Name, e.RiskLevel, e.Outcome, tool.Hints}
-		t.Add(term.Safe(tool.Name), e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
+		t.Add(tool.Name, e.RiskLevel.String(), string(e.Outcome), strings.Join(tool.Hints, ","))
 	}
-	return showList(g, map[string]any{"items": list}, nil, "the server has no tools", func() *term.Table { return t })
+	return showList(g, map[string]any{"items": list}, nil, "No tool of this server is pinned on this machine.",
+		func() *term.Table { return t })
 }
 
 type mcpToolsAcceptCmd struct {

@@ -48,7 +48,7 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		for _, one := range r.Tables {
 			t.Add(one.Name, strconv.FormatInt(one.Rows, 10))
 		}
-		if err := g.Print(t, "the folder has no tables"); err != nil {
+		if err := g.Print(t, "The folder has no tables."); err != nil {
 			return err
 		}
 		for _, head := range r.Logs {

@@ -40,7 +40,7 @@ func TestMigrateStore(t *testing.T) {
 		!strings.Contains(words, "nothing was changed") {
 		t.Errorf("beside the server, --dry-run prints %q and says %q", out, words)
 	}
-	if _, words := migrate(term.ExitError); !strings.Contains(words, "in use by another gatehouse") {
+	if _, words := migrate(term.ExitError); !strings.Contains(words, "in use by another Gatehouse process") {
 		t.Errorf("beside the server: %s", words)
 	}
 	must(t, s.Close())

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -95,8 +94,7 @@ Examples:
 
 func (*notifyChannelsCmd) Run(g *globals, api service) error {
 	list, err := api.ListChannels(g.Ctx)
-	page := gatehouse.Page[*gatehouse.ChannelState]{Items: list}
-	return showPage(g, page, err, "No channel is configured for this tenant.", func() *term.Table {
+	return showPage(g, pageOf(list), err, "No channel is configured for this tenant.", func() *term.Table {
 		t := &term.Table{
 			Header: []string{"CHANNEL", "KIND", "STATE", "FAILURES", "LAST SUCCESS", "ERROR"},
 			Wide:   5,
@@ -149,7 +147,7 @@ func (c *notifyRetryCmd) Run(g *globals, api service) error {
 		n, err := api.RetryNotification(g.Ctx, c.ID)
 		return printNotification(g, n, err)
 	}
-	since, err := parseSince(c.AllSince, time.Now())
+	since, err := parseSince(c.AllSince, g.Now())
 	if err != nil {
 		return term.Usagef("--all-since must be a duration such as 2h, or a time such as 2026-01-02T15:04:05Z")
 	}

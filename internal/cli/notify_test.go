@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -17,6 +18,21 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
+
+// noChannels is a service without channels.
+type noChannels struct{ service }
+
+func (noChannels) ListChannels(context.Context) ([]*gatehouse.ChannelState, error) { return nil, nil }
+
+// TestNoChannelsAreAList: with --json, an empty list is not null.
+func TestNoChannelsAreAList(t *testing.T) {
+	t.Parallel()
+	g, out, _ := testGlobals(t)
+	g.JSON = true
+	if err := new(notifyChannelsCmd).Run(g, noChannels{}); err != nil || !strings.Contains(out.String(), `"items": []`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
 
 // TestChannelsPage serves the configuration of docs/channels.md with a mail server and an endpoint
 // of the test's own: an approver gets mail for a proposal, and each command of the page runs.

@@ -20,7 +20,7 @@ func TestNotifyBounce(t *testing.T) {
 	cfg := servetest.Config(t, fmt.Sprintf(`
 channels: {mail: {kind: email, smtp: %q, ca: %q, from: gatehouse@example.com, domain: example.com, bounces: bounce@example.com}}
 links: {master_key: %q}
-`, smtp.Addr, smtp.CA, ring.New()))
+`, smtp.Addr, smtp.CA, ring.NewMasterKey()))
 	s, creds := serveConfig(t, t.TempDir(), cfg)
 	command := func(want int, stdin string, args ...string) string {
 		t.Helper()

@@ -208,7 +208,7 @@ func (c *policyExplainCmd) Run(g *globals) error {
 	if c.File == "-" && c.Policy == "-" {
 		return term.Usagef("only one of --file and --policy can be stdin")
 	}
-	at := time.Now()
+	at := g.Now()
 	if c.At != "" {
 		var err error
 		if at, err = time.Parse(time.RFC3339, c.At); err != nil {
@@ -267,7 +267,7 @@ func (c *policyExplainCmd) offline(g *globals, p *gatehouse.Proposal, at time.Ti
 		floor = connector.UndeclaredFloor(p.Operation, false, len(p.Target.EntityRefs) > 0)
 	}
 	if c.Floor == 0 && !g.JSON {
-		g.Say("Judged with the floor %s, which holds unless the configuration declares another: --floor names it.",
+		g.Say("Judged with the default floor %s. If the configuration declares another floor, give it with --floor.",
 			floor)
 	}
 	who := &gatehouse.Principal{

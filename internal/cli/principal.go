@@ -12,7 +12,7 @@ import (
 // principalCmd groups the commands about people, agents and services.
 type principalCmd struct {
 	Create          principalCreateCmd `cmd:"" help:"Create a person, agent or service."`
-	List            principalListCmd   `cmd:"" help:"List them."`
+	List            principalListCmd   `cmd:"" help:"List principals."`
 	Show            principalShowCmd   `cmd:"" help:"Show a principal; yourself by default."`
 	Update          principalUpdateCmd `cmd:"" help:"Change roles or sponsor, disable or enable."`
 	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a person's new edit token; the old one ends."`

@@ -91,6 +91,13 @@ func (g *globals) changesOf(api service, pushes []*gatehouse.Push) ([]string, er
 	return changes, nil
 }
 
+// changeText is the change of an operation as the text of a row.
+func changeText(connector, operation string, target gatehouse.Target, before, after gatehouse.JSON) string {
+	return card.RowText(&gatehouse.Action{Proposal: gatehouse.Proposal{
+		Operation: operation, Target: target, Connector: connector, CurrentState: before, ProposedChange: after,
+	}})
+}
+
 // pushDrainCmd lists the pushes that are due, and with --send sends them.
 type pushDrainCmd struct {
 	Send  bool `help:"Send them. Without this flag nothing is sent."`
@@ -126,10 +133,8 @@ func (g *globals) printDrain(answer *gatehouse.DrainAnswer) error {
 	t := &term.Table{Header: []string{"PUSH", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "OUTCOME", "DETAIL"}, Wide: 4,
 		Drop: []int{3, 2, 1}}
 	for _, i := range answer.Items {
-		a := gatehouse.Action{Proposal: gatehouse.Proposal{
-			Operation: i.Operation, Target: i.Target, Connector: i.Connector, ProposedChange: i.Change,
-		}}
-		t.Add(i.PushID, i.ActionID, i.Connector, i.Class, card.RowText(&a), i.Outcome, i.Detail)
+		t.Add(i.PushID, i.ActionID, i.Connector, i.Class, changeText(i.Connector, i.Operation, i.Target, "", i.Change),
+			i.Outcome, i.Detail)
 	}
 	if err := g.Print(t, "Nothing is due."); err != nil {
 		return err

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -70,12 +69,10 @@ func (g *globals) printMarked(out *gatehouse.MarkUnknownAnswer) error {
 	t := &term.Table{Header: []string{"PUSH", "TENANT", "ACTION", "CONNECTOR", "CLASS", "CHANGE", "WAS", "MADE"},
 		Wide: 5, Drop: []int{7, 2, 1}}
 	for _, m := range out.Items {
-		a := gatehouse.Action{Proposal: gatehouse.Proposal{
-			Operation: m.Operation, Target: m.Target, Connector: m.Connector, ProposedChange: m.Change,
-		}}
-		t.Add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class, card.RowText(&a), string(m.Was), g.At(m.CreatedAt))
+		t.Add(m.PushID, m.Tenant, m.ActionID, m.Connector, m.Class,
+			changeText(m.Connector, m.Operation, m.Target, "", m.Change), string(m.Was), g.At(m.CreatedAt))
 	}
-	if err := g.Print(t, "Nothing from before that time is on its way."); err != nil {
+	if err := g.Print(t, "No queued or sent push was created before that time."); err != nil {
 		return err
 	}
 	switch {

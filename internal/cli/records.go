@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
@@ -33,10 +32,8 @@ func (c *appliedCmd) Run(g *globals, api service) error {
 		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2,
 			Drop: []int{3, 1}}
 		for _, m := range page.Items {
-			a := gatehouse.Action{Proposal: gatehouse.Proposal{
-				Operation: m.Operation, Target: m.Target, Connector: m.Connector, CurrentState: m.Before, ProposedChange: m.After,
-			}}
-			t.Add(m.ActionID, m.ActionType, card.RowText(&a), m.ExternalID, g.At(m.AppliedAt))
+			t.Add(m.ActionID, m.ActionType, changeText(m.Connector, m.Operation, m.Target, m.Before, m.After),
+				m.ExternalID, g.At(m.AppliedAt))
 		}
 		return t
 	})
@@ -105,7 +102,7 @@ func (c *evidenceActionCmd) Run(g *globals, api service) error {
 	if got := e.Action.ComputeDigest(); got != e.Action.Digest {
 		return fmt.Errorf("the action's fields have the digest %s, but the action says %s", got, e.Action.Digest)
 	}
-	g.Say("The digest is that of the canonical text: %s", e.Action.Digest)
+	g.Say("Verified: the canonical text and the action's fields have the digest %s", e.Action.Digest)
 	return nil
 }
 

@@ -28,7 +28,7 @@ The order does not change while you work. Needs a terminal.
     b  rebase on the present state, where the target has changed
     n  next change  p  previous change           w  why you are asked
     x  select       /  filter by a text          g  go: i list, b selection
-    space, arrows   scroll                       enter  what is unchanged
+    space, arrows   scroll                       enter  unchanged fields
     Ctrl-K  go to a number or an id              ?  help     q  quit     Esc  back
 
 L1 and L2 take one key; L3 names the effect and takes Enter; L4 and L5 have the

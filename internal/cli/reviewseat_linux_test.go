@@ -67,7 +67,7 @@ func openInbox(t *testing.T) *inbox {
 	must(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	admin := servetest.Bootstrap(t, n.Gate)
-	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.AdminContext(t, n.Gate, admin)}
+	in := &inbox{t: t, n: n, s: s, shop: shop, admin: servetest.CallerContext(t, n.Gate, admin)}
 	bot := in.principal("bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	in.bot = in.client(bot)
 	return in

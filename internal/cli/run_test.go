@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -52,6 +53,30 @@ func TestExitOfFailure(t *testing.T) {
 	d.Steps[1].Status = gatehouse.StepFailed
 	if got := exitOfFailure(d); got != term.ExitError {
 		t.Errorf("a step without an action: got %d", got)
+	}
+}
+
+// busyService finds a run, but is busy when asked for its changes.
+type busyService struct {
+	service
+	run *gatehouse.Run
+}
+
+func (s busyService) FindRun(context.Context, string) (*gatehouse.Run, error) { return s.run, nil }
+
+func (s busyService) WatchRun(context.Context, string, string, time.Duration) (*gatehouse.Run, error) {
+	return nil, &gatehouse.Error{Code: gatehouse.CodeBusy, RetryAfter: 5}
+}
+
+// TestWatchPauseEnds: --timeout also ends the pause that a busy server asks for.
+func TestWatchPauseEnds(t *testing.T) {
+	t.Parallel()
+	g, _, _ := testGlobals(t)
+	timeout := gatehouse.Duration(50 * time.Millisecond)
+	start := time.Now()
+	err := (&runWatchCmd{ID: "run_1", Timeout: &timeout}).Run(g, busyService{run: watchedRun().Run})
+	if gatehouse.CodeOf(err) != gatehouse.CodeBusy || time.Since(start) > 4*time.Second {
+		t.Errorf("%v after %s", err, time.Since(start))
 	}
 }
 

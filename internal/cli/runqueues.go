@@ -34,7 +34,7 @@ func (*runQueuesCmd) Run(g *globals, api service) error {
 	if g.JSON {
 		return g.PrintJSON(q)
 	}
-	t := &term.Table{Header: []string{"", "NAME", "HAS", "TIME"}, Wide: 1}
+	t := &term.Table{Header: []string{"", "NAME", "CONTENT", "TIME"}, Wide: 1}
 	for _, x := range q.Queues {
 		held := "no step is held"
 		if x.Leased {
@@ -49,5 +49,5 @@ func (*runQueuesCmd) Run(g *globals, api service) error {
 	for _, s := range q.Schedules {
 		t.Add("schedule", s.Workflow, "version "+strconv.Itoa(s.Version), g.At(s.NextAt))
 	}
-	return g.Print(t, "Nothing waits, nobody works, and nothing is scheduled.")
+	return g.Print(t, "No ready steps, no leases, no schedules.")
 }

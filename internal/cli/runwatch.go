@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -45,10 +46,10 @@ const watchPoll = 2 * time.Second
 
 func (c *runWatchCmd) Run(g *globals, api service) error {
 	show := g.watcher(api)
-	left := func() time.Duration { return watchPoll }
+	remaining := func() time.Duration { return math.MaxInt64 }
 	if c.Timeout != nil {
 		deadline := time.Now().Add(c.Timeout.D())
-		left = func() time.Duration { return max(time.Until(deadline), 0) }
+		remaining = func() time.Duration { return max(time.Until(deadline), 0) }
 	}
 	r, err := api.FindRun(g.Ctx, c.ID)
 	if err != nil {
@@ -56,7 +57,7 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 	}
 	since := r.Position
 	for {
-		over := left() == 0
+		over := remaining() == 0
 		switch {
 		case err == nil:
 			since = r.Position
@@ -74,11 +75,11 @@ func (c *runWatchCmd) Run(g *globals, api service) error {
 		case !term.Passing(err) || over:
 			return err
 		default:
-			if err := g.Pause(term.RetryIn(err)); err != nil {
+			if err := g.Pause(min(term.RetryIn(err), remaining())); err != nil {
 				return err
 			}
 		}
-		r, err = api.WatchRun(g.Ctx, c.ID, since, min(watchPoll, left()))
+		r, err = api.WatchRun(g.Ctx, c.ID, since, min(watchPoll, remaining()))
 	}
 }
 
@@ -87,7 +88,7 @@ func (g *globals) watcher(api service) func(r *gatehouse.Run, last bool) error {
 	w := &runWatcher{g: g, api: api, seen: make(map[string]string)}
 	switch {
 	case g.JSON:
-		return w.document
+		return w.printJSON
 	case g.TTY:
 		return w.draw
 	}
@@ -111,8 +112,8 @@ func (w *runWatcher) changed(key, state string) bool {
 	return !known || before != state
 }
 
-// document prints the run as one line of JSON when something has changed.
-func (w *runWatcher) document(r *gatehouse.Run, _ bool) error {
+// printJSON prints the run as one line of JSON when something has changed.
+func (w *runWatcher) printJSON(r *gatehouse.Run, _ bool) error {
 	moved := w.changed("", string(r.Status)+string(r.Stop))
 	for _, s := range r.Steps {
 		moved = w.changed(s.Key, fmt.Sprint(s.Status, s.Generation)) || moved

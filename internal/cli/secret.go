@@ -35,30 +35,24 @@ Examples:
 func (*secretListCmd) Run(g *globals, api service) error {
 	list, err := api.ListSecrets(g.Ctx)
 	return showPage(g, pageOf(list), err, "No secrets.", func() *term.Table {
-		t := secretTable()
-		for _, s := range list {
-			addSecret(g, t, s)
-		}
-		return t
+		return secretTable(g, list...)
 	})
 }
 
-func secretTable() *term.Table {
-	return &term.Table{
+func secretTable(g *globals, list ...*gatehouse.Secret) *term.Table {
+	t := &term.Table{
 		Header: []string{"NAME", "VERSION", "STATE", "SET", "SET BY", "LAST USED", "USED BY"}, Drop: []int{4, 3, 1},
 	}
-}
-
-func addSecret(g *globals, t *term.Table, s *gatehouse.Secret) {
-	t.Add(s.Name, strconv.Itoa(s.Version), string(s.State), g.AtPtr(s.SetAt), s.SetByName, g.AtPtr(s.LastUsedAt),
-		strings.Join(s.UsedBy, ", "))
+	for _, s := range list {
+		t.Add(s.Name, strconv.Itoa(s.Version), string(s.State), g.AtPtr(s.SetAt), s.SetByName, g.AtPtr(s.LastUsedAt),
+			strings.Join(s.UsedBy, ", "))
+	}
+	return t
 }
 
 func (g *globals) printSecret(s *gatehouse.Secret, err error) error {
 	return show(g, s, err, func() *term.Table {
-		t := secretTable()
-		addSecret(g, t, s)
-		return t
+		return secretTable(g, s)
 	})
 }
 

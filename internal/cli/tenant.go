@@ -13,7 +13,7 @@ type tenantCmd struct {
 
 // tenantCreateCmd creates a tenant.
 type tenantCreateCmd struct {
-	ID string `arg:"" help:"Its name."`
+	ID string `arg:"" help:"The tenant's name."`
 }
 
 func (*tenantCreateCmd) Help() string {

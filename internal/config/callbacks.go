@@ -2,8 +2,6 @@ package config
 
 import (
 	"fmt"
-
-	"github.com/gatehouse-dev/gatehouse"
 )
 
 // Callbacks says which callbacks a proposal can have. A type without its section is not allowed. See
@@ -57,13 +55,8 @@ type StepFunctionsCallbacks struct {
 
 func (c *Callbacks) validate(file string, all *Config) error {
 	fail := func(key, why string) error { return fmt.Errorf("%s: callbacks.%s: %s", file, key, why) }
-	if noTenant(c.Tenants) {
-		return fail("tenants", noTenants)
-	}
-	for _, t := range c.Tenants {
-		if !gatehouse.ValidName(t) {
-			return fail("tenants", gatehouse.Quote(t)+" cannot name a tenant")
-		}
+	if why := tenantsProblem(c.Tenants); why != "" {
+		return fail("tenants", why)
 	}
 	for _, n := range c.secrets() {
 		if n.name == "" && n.optional {

@@ -107,7 +107,7 @@ type Route struct {
 // one digest. Webhooks get every message singly.
 type Digest struct {
 	// After is how many single messages are sent within Every; 10 by default.
-	After int `yaml:"after"`
+	After Count `yaml:"after"`
 	// Every is the time span; 15m by default.
 	Every gatehouse.Span `yaml:"every"`
 }
@@ -120,7 +120,7 @@ var told = []string{
 }
 
 func (c *Config) validateChannels(file string) error {
-	for name, ch := range c.Channels {
+	for name, ch := range sorted(c.Channels) {
 		if !gatehouse.ValidName(name) || gatehouse.IsCallbackChannel(name) {
 			return fmt.Errorf("%s: channels: %s cannot name a channel", file, gatehouse.Quote(name))
 		}
@@ -150,18 +150,13 @@ func (c *Channel) problem(all *Config) (key, why string) {
 		"routing_key": c.RoutingKey, "access_key_id": c.AccessKeyID, "secret_access_key": c.SecretAccessKey,
 		"session_token": c.SessionToken,
 	}
-	for key, name := range named {
+	for key, name := range sorted(named) {
 		if name != "" && all.Secrets[name] == "" {
 			return key, all.noSecret(name)
 		}
 	}
-	if noTenant(c.Tenants) {
-		return "tenants", noTenants
-	}
-	for _, t := range c.Tenants {
-		if !gatehouse.ValidName(t) {
-			return "tenants", gatehouse.Quote(t) + " cannot name a tenant"
-		}
+	if why := tenantsProblem(c.Tenants); why != "" {
+		return "tenants", why
 	}
 	required := map[string][]string{
 		"email": {"smtp", c.SMTP, "from", c.From}, "webhook": {"url", c.URL, "secret", c.Secret},
@@ -188,7 +183,7 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 	if len(r.Channels) == 0 {
 		return "channels", "must name a channel"
 	}
-	for key, names := range map[string][]string{"channels": r.Channels, "fallback": r.Fallback} {
+	for key, names := range sorted(map[string][]string{"channels": r.Channels, "fallback": r.Fallback}) {
 		for _, name := range names {
 			if _, ok := channels[name]; !ok {
 				return key, "there is no channel " + gatehouse.Quote(name)
@@ -217,7 +212,8 @@ func (r *Route) problem(channels map[string]Channel) (key, why string) {
 	}
 	for _, kind := range r.Tell {
 		if !slices.Contains(told, kind) {
-			return "tell", gatehouse.Quote(kind) + " must be asked, decided, expired, dead_letter or unknown"
+			return "tell", gatehouse.Quote(kind) +
+				" must be asked, escalated, reminded, decided, expired, dead_letter or unknown"
 		}
 	}
 	return "", ""

@@ -58,6 +58,7 @@ func TestChannelMistakes(t *testing.T) {
 		hook + "routes: [{channels: [h], tell: [all]}]":            "routes[0].tell:",
 		hook + "routes: [{channels: [h], types: [\"[\"]}]":         "routes[0].types:",
 		hook + "digest: {every: 48h}":                              "digest.every: must be",
+		hook + "digest: {after: 0}":                                "0 is not allowed",
 	} {
 		_, err := config.Parse("gatehouse.yaml", []byte(source))
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -32,8 +32,8 @@ type Config struct {
 	// Secrets maps names to values. The value store:NAME stands for the secret NAME of the store, which
 	// `gatehouse secret set NAME` writes; only connectors can use it.
 	Secrets map[string]string
-	// Stored has the entries of secrets with the value store:NAME: it maps the entry's name to NAME.
-	Stored map[string]string
+	// StoredSecrets has the entries of secrets with the value store:NAME: it maps the entry's name to NAME.
+	StoredSecrets map[string]string
 	// RateLimit bounds the requests of a principal, over all its keys and all replicas.
 	RateLimit RateLimit
 	// TrustedProxies are the proxies, such as 10.0.0.0/8, whose X-Forwarded-For names the
@@ -166,7 +166,7 @@ func Parse(path string, src []byte) (*Config, error) {
 		return nil, Locate(path, err)
 	}
 	var found credentials
-	if err := resolve(path, &root, &found); err != nil {
+	if err := resolve(path, "", &root, &found); err != nil {
 		return nil, err
 	}
 	var raw file
@@ -301,7 +301,7 @@ var wrongForm = regexp.MustCompile("(?s)^cannot construct !!([a-z]+)(?: (`.*`))?
 func plain(message string) string {
 	m := wrongForm.FindStringSubmatch(message)
 	if m == nil {
-		return unknownKey.ReplaceAllString(message, "there is no key $1 here")
+		return unknownKey.ReplaceAllString(message, "unknown key $1")
 	}
 	given := m[2]
 	switch m[1] {
@@ -311,7 +311,7 @@ func plain(message string) string {
 		given = "a mapping"
 	}
 	if want := wantedForm(strings.TrimPrefix(m[3], "*")); want != "" {
-		return "wants " + want + ", not " + given
+		return "must be " + want + ", not " + given
 	}
 	return "cannot be " + given
 }

@@ -59,10 +59,26 @@ secrets: {crm: "file:token"}
 	}
 }
 
+// TestParseRefusesTheFirst: of several errors in one section, it is always the first by name that is reported.
+func TestParseRefusesTheFirst(t *testing.T) {
+	t.Parallel()
+	const entries = "{c: {tenants: []}, a: {tenants: []}, b: {tenants: []}}"
+	for section, want := range map[string]string{
+		"channels": "channels.a.", "models": "models.a.", "connectors": "gatehouse.yaml:1:35: tenants: ",
+	} {
+		for range 20 {
+			_, err := config.Parse("gatehouse.yaml", []byte(section+": "+entries))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Fatalf("%v, want %q in it", err, want)
+			}
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ src, want string }{
-		"unknown key":        {"dispatch: {hold: 0s}\nextra: 1\n", ":2:1: there is no key extra here"},
+		"unknown key":        {"dispatch: {hold: 0s}\nextra: 1\n", ":2:1: unknown key extra"},
 		"unknown nested key": {"dispatch:\n  hold: 0s\n  holt: 1\n", ":3:3: "},
 		"duplicate key":      {"dispatch: {}\ndispatch: {}\n", ":2:1: "},
 		"not YAML":           {"a: [\n", "gatehouse.yaml:"},
@@ -78,10 +94,10 @@ func TestParseRefuses(t *testing.T) {
 		"bad retries":        {"dispatch: {retries: -1}\n", "dispatch.retries"},
 		"no workers":         {"dispatch:\n  workers: 0\n", "gatehouse.yaml:2:12: "},
 		"no weight":          {"dispatch:\n  tenants:\n    acme: {weight: 0}\n", "gatehouse.yaml:3:20: "},
-		"nothing at once":    {"dispatch:\n  tenants:\n    acme: {max_concurrency: 0}\n", "leave it out"},
+		"nothing at once":    {"dispatch:\n  tenants:\n    acme: {max_concurrency: 0}\n", "leave the key out"},
 		"nothing of anybody": {"dispatch:\n  max_concurrency: \"0\"\n", "gatehouse.yaml:2:20: "},
-		"no runs":            {"runs: {max_runs_per_min: 0}\n", "leave it out"},
-		"no writes":          {"runs: {tenants: {acme: {max_writes_per_run: 0}}}\n", "leave it out"},
+		"no runs":            {"runs: {max_runs_per_min: 0}\n", "leave the key out"},
+		"no writes":          {"runs: {tenants: {acme: {max_writes_per_run: 0}}}\n", "leave the key out"},
 		"bad weight":         {"dispatch: {tenants: {acme: {weight: 1001}}}\n", "dispatch.tenants.acme.weight"},
 		"bad bound": {"dispatch: {tenants: {acme: {max_concurrency: -1}}}\n",
 			"dispatch.tenants.acme.max_concurrency"},

@@ -45,9 +45,12 @@ func canonical(n *yaml.Node) string {
 	return n.ShortTag() + strconv.Quote(n.Value)
 }
 
-// OutsideOnly reports whether the connector calls only addresses outside of the network: its type has the key
-// allow_private, and the entry does not have it, with any value.
-func (c Connector) OutsideOnly() bool {
+// PublicAddressesOnly reports whether the connector calls only addresses outside of the network: its type has the
+// key allow_private, and the entry decodes without it or with false.
+func (c Connector) PublicAddressesOnly() bool {
 	follows := slices.ContainsFunc(ConnectorKeys(c.Type), func(k ConnectorKey) bool { return k.Name == allowPrivate })
-	return follows && child(c.node, allowPrivate) == nil
+	var entry struct {
+		AllowPrivate bool `yaml:"allow_private"`
+	}
+	return follows && c.node.Load(&entry) == nil && !entry.AllowPrivate
 }

@@ -103,7 +103,7 @@ func (f formValues) read(path string, n *yaml.Node, k ConnectorKey) error {
 		f[join(path, "secret")] = secret.Value
 	case k.Kind != KindSecret && k.Kind != KindList && k.item() == nil && !k.holdsKeys() && n.Kind == yaml.ScalarNode:
 		f[path] = n.Value
-	case k.Kind == KindList && n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, severalLines):
+	case k.Kind == KindList && n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, notOneLine):
 		var lines []string
 		for _, item := range n.Content {
 			lines = append(lines, item.Value)
@@ -145,7 +145,7 @@ func (f formValues) read(path string, n *yaml.Node, k ConnectorKey) error {
 	return nil
 }
 
-func severalLines(n *yaml.Node) bool {
+func notOneLine(n *yaml.Node) bool {
 	return n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) != n.Value || n.Value == "" ||
 		strings.Contains(n.Value, "\n")
 }
@@ -241,7 +241,7 @@ func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*
 			return nil, err
 		}
 		if value != nil {
-			out.Content = append(out.Content, text(k.Name), value)
+			out.Content = append(out.Content, textNode(k.Name), value)
 		}
 	}
 	if keepsRest {
@@ -274,7 +274,7 @@ func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node
 			}
 			return secretNode(name), nil
 		}
-		return text(value), nil
+		return textNode(value), nil
 	case k.holdsKeys() || k.item() != nil:
 		return f.writeRows(path, n, k)
 	case blank:
@@ -287,7 +287,7 @@ func (f formValues) write(path string, n *yaml.Node, k ConnectorKey) (*yaml.Node
 	if _, err := strconv.ParseFloat(strings.TrimSpace(value), 64); err != nil && k.Kind == KindNumber {
 		return nil, fmt.Errorf("%s: %s is not a number", path, gatehouse.Quote(value))
 	}
-	out := text(value)
+	out := textNode(value)
 	if k.Kind == KindNumber || k.Kind == KindDuration || k.Kind == KindBool {
 		out = &yaml.Node{Kind: yaml.ScalarNode, Value: strings.TrimSpace(value)}
 	}
@@ -313,7 +313,7 @@ func listNode(n *yaml.Node, lines string) *yaml.Node {
 		case at >= 0:
 			out.Content = append(out.Content, old[at])
 		default:
-			out.Content = append(out.Content, text(line))
+			out.Content = append(out.Content, textNode(line))
 		}
 	}
 	return out
@@ -364,9 +364,9 @@ func (f formValues) writeRows(path string, n *yaml.Node, k ConnectorKey) (*yaml.
 		case name == "":
 			return nil, fmt.Errorf("%s: row %d has no name", path, i+1)
 		case child(out, name) != nil:
-			return nil, fmt.Errorf("%s: the name %s is there twice", path, gatehouse.Quote(name))
+			return nil, fmt.Errorf("%s: the name %s appears twice", path, gatehouse.Quote(name))
 		case key == nil || key.Value != name:
-			key = text(name)
+			key = textNode(name)
 		}
 		out.Content = append(out.Content, key, value)
 	}
@@ -406,12 +406,12 @@ func parseYAML(path, src string) (*yaml.Node, error) {
 	return documentOf(&doc), nil
 }
 
-func text(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
+func textNode(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s} }
 
 func secretNode(name string) *yaml.Node {
 	return &yaml.Node{
 		Kind: yaml.MappingNode, Style: yaml.FlowStyle,
-		Content: []*yaml.Node{text("secret"), text(strings.TrimSpace(name))},
+		Content: []*yaml.Node{textNode("secret"), textNode(strings.TrimSpace(name))},
 	}
 }
 
@@ -433,14 +433,14 @@ func (e ConnectorEntry) node(was *yaml.Node) (*yaml.Node, error) {
 	if e.Tenants != "" {
 		tenants = &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
 		for one := range strings.SplitSeq(e.Tenants, ",") {
-			tenants.Content = append(tenants.Content, text(strings.TrimSpace(one)))
+			tenants.Content = append(tenants.Content, textNode(strings.TrimSpace(one)))
 		}
 	}
 	if old := child(out, "tenants"); !sameItems(old, tenants) {
 		setKey(out, "tenants", tenants)
 	}
 	if was == nil {
-		setKey(out, "type", text(e.Type))
+		setKey(out, "type", textNode(e.Type))
 	}
 	return out, nil
 }
@@ -468,6 +468,6 @@ func setKey(n *yaml.Node, key string, value *yaml.Node) {
 		}
 	}
 	if value != nil {
-		n.Content = slices.Insert(n.Content, 0, text(key), value)
+		n.Content = slices.Insert(n.Content, 0, textNode(key), value)
 	}
 }

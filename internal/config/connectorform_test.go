@@ -157,7 +157,7 @@ func TestConnectorFormFaults(t *testing.T) {
 	t.Parallel()
 	for want, values := range map[string]map[string]string{
 		"operations: row 1 has no name":                  {"operations.0": " "},
-		`operations: the name "create" is there twice`:   {"operations.0": "create"},
+		`operations: the name "create" appears twice`:    {"operations.0": "create"},
 		`operations.0.floor: "much" is not a number`:     {"operations.0.floor": "much"},
 		"operations.0.schema:2:1:":                       {"operations.0.schema": "a: {"},
 		"headers.0.value: has both a value and a secret": {"headers.0.value.secret": "S"},

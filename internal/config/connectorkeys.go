@@ -58,9 +58,9 @@ func ConnectorTypes() []string {
 	return slices.Compact(types)
 }
 
-// common are the keys of all connector types that call a system under the rules for outbound
+// outboundKeys are the keys of all connector types that call a system under the rules for outbound
 // addresses.
-var common = []ConnectorKey{
+var outboundKeys = []ConnectorKey{
 	{Name: "timeout", Kind: KindDuration, Text: "The longest time of one call with its reads."},
 	{Name: allowPrivate, Kind: KindBool, Text: "Permits an address inside the network."},
 }
@@ -74,8 +74,10 @@ var amountKeys = []ConnectorKey{
 	{Name: "minor", Kind: KindBool, Text: "The amount counts the currency's minor unit, such as cents."},
 }
 
-// limit is the key of connectors whose calls this program makes.
-var limit = ConnectorKey{Name: concurrencyKey, Kind: KindNumber, Text: "The most calls under way, in each replica."}
+// concurrencyLimit is the key of connectors whose calls this program makes.
+var concurrencyLimit = ConnectorKey{
+	Name: concurrencyKey, Kind: KindNumber, Text: "The most calls under way, in each replica.",
+}
 
 // choices matches the values with which the text of a key begins, such as "a, b or c".
 var choices = regexp.MustCompile(`^([a-zA-Z_]+)(?: \(the default\))?(?:, ([a-zA-Z_]+))*,? or ([a-zA-Z_]+)\b`)
@@ -91,9 +93,9 @@ func ConnectorKeys(kind string) []ConnectorKey {
 	}
 	keys := keysBelow(rows, "", nil)
 	if keys != nil && kind != "worker" && kind != "mcp" {
-		keys = append(keys, limit)
+		keys = append(keys, concurrencyLimit)
 		if kind != "sql" {
-			keys = append(keys, common...)
+			keys = append(keys, outboundKeys...)
 		}
 	}
 	return keys

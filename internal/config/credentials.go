@@ -15,16 +15,16 @@ type credentials []string
 // secretName matches names of keys, variables and files that hold a secret.
 var secretName = regexp.MustCompile(`(?i)secret|passw|token|credential|authorization|api_?key`)
 
-// named adds a value if secretName matches one of names: the value's key, URL
+// addIfSecretName adds a value if secretName matches one of names: the value's key, URL
 // parameter, variable, file or folder.
-func (c *credentials) named(value string, names ...string) {
+func (c *credentials) addIfSecretName(value string, names ...string) {
 	if value != "" && slices.ContainsFunc(names, secretName.MatchString) {
 		*c = append(*c, value)
 	}
 }
 
-// address adds the password and the secret query parameters of a URL.
-func (c *credentials) address(text string) {
+// addFromURL adds the password and the secret query parameters of a URL.
+func (c *credentials) addFromURL(text string) {
 	if !strings.Contains(text, "://") {
 		return
 	}
@@ -37,7 +37,7 @@ func (c *credentials) address(text string) {
 	}
 	for name, values := range u.Query() {
 		for _, v := range values {
-			c.named(v, name)
+			c.addIfSecretName(v, name)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (c *Count) UnmarshalYAML(node *yaml.Node) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("0 is not allowed; leave it out for the default")
+		return errors.New("0 is not allowed; leave the key out for the default")
 	}
 	*c = Count(n)
 	return nil
@@ -103,7 +103,7 @@ func (d *Dispatch) validate(path string) error {
 			return fmt.Errorf("%s: dispatch.backoff[%d]: must be more than 0s, and at most 365d", path, i)
 		}
 	}
-	for name, t := range d.Tenants {
+	for name, t := range sorted(d.Tenants) {
 		switch {
 		case !gatehouse.ValidName(name):
 			return fmt.Errorf("%s: dispatch.tenants: %s cannot name a tenant", path, gatehouse.Quote(name))

@@ -3,8 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"math"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -51,17 +50,17 @@ type Hook struct {
 	RateLimit RateLimit `yaml:"rate_limit"`
 }
 
-// maxHookRate and maxHookBurst bound every configured rate limit, also the one at the top of the file.
+// maxRate and maxBurst bound every configured rate limit, also the one at the top of the file.
 const (
-	maxHookRate  = 100_000
-	maxHookBurst = 1_000_000
+	maxRate  = 100_000
+	maxBurst = 1_000_000
 )
 
 func (h *Hooks) validate(path string) error {
 	if why := h.RateLimit.problem(); why != "" {
 		return fmt.Errorf("%s: hooks.rate_limit.%s", path, why)
 	}
-	for name, one := range h.Workflows {
+	for name, one := range sorted(h.Workflows) {
 		if !gatehouse.ValidName(name) {
 			return fmt.Errorf("%s: hooks.workflows: %s cannot name a workflow", path, gatehouse.Quote(name))
 		}
@@ -74,7 +73,7 @@ func (h *Hooks) validate(path string) error {
 
 // validateTargets checks the sources of reports, and the things that they name.
 func (c *Config) validateTargets() error {
-	for name, s := range c.Hooks.Targets {
+	for name, s := range sorted(c.Hooks.Targets) {
 		fail := func(key, format string, args ...any) error {
 			return fmt.Errorf("%s: hooks.targets.%s.%s: %s", c.file, name, key, fmt.Sprintf(format, args...))
 		}
@@ -108,8 +107,7 @@ func (c *Config) validateTargets() error {
 			return fail("entity_type", "is required")
 		}
 		pointers := map[string]string{"entity_ref": s.EntityRef, "version": s.Version}
-		for _, key := range slices.Sorted(maps.Keys(pointers)) {
-			p := pointers[key]
+		for key, p := range sorted(pointers) {
 			if !strings.HasPrefix(p, "/") && (key == "entity_ref" || p != "") {
 				return fail(key, "must be a JSON pointer such as /record/id")
 			}
@@ -132,7 +130,7 @@ func (r *RateLimit) UnmarshalYAML(node *yaml.Node) error {
 	}
 	if given.PerSecond != nil {
 		if r.PerSecond = *given.PerSecond; r.PerSecond == 0 {
-			return errors.New("per_second: 0 is not allowed; leave it out for the default")
+			return errors.New("per_second: 0 is not allowed; leave the key out for the default")
 		}
 	}
 	if given.Burst != nil {
@@ -143,10 +141,10 @@ func (r *RateLimit) UnmarshalYAML(node *yaml.Node) error {
 
 func (r RateLimit) problem() string {
 	switch {
-	case r.PerSecond < 0 || r.PerSecond > maxHookRate:
-		return fmt.Sprintf("per_second: must be more than 0, at most %d", maxHookRate)
-	case r.Burst < 0 || r.Burst > maxHookBurst:
-		return fmt.Sprintf("burst: must be 1 to %d", maxHookBurst)
+	case math.IsNaN(r.PerSecond) || r.PerSecond < 0 || r.PerSecond > maxRate:
+		return fmt.Sprintf("per_second: must be more than 0, at most %d", maxRate)
+	case r.Burst < 0 || r.Burst > maxBurst:
+		return fmt.Sprintf("burst: must be 1 to %d", maxBurst)
 	}
 	return ""
 }

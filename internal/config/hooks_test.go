@@ -25,9 +25,10 @@ func TestHooks(t *testing.T) {
 	}
 	for src, want := range map[string]string{
 		"hooks: {rate_limit: {per_second: -1}}":                        "hooks.rate_limit.per_second",
+		"hooks: {rate_limit: {per_second: .nan}}":                      "hooks.rate_limit.per_second",
 		"hooks: {rate_limit: {per_second: 0}}":                         "g.yaml:1:21: per_second: 0 is not allowed",
-		"hooks: {rate_limit: {burst: 0}}":                              "0 is not allowed; leave it out",
-		"hooks: {rate_limit: {bursts: 1}}":                             "there is no key bursts here",
+		"hooks: {rate_limit: {burst: 0}}":                              "0 is not allowed; leave the key out",
+		"hooks: {rate_limit: {bursts: 1}}":                             "unknown key bursts",
 		"callbacks: {tenants: []}":                                     "callbacks.tenants: the list is empty",
 		"channels: {a: {kind: email, tenants: []}}":                    "channels.a.tenants: the list is empty",
 		"hooks: {rate_limit: {burst: -1}}":                             "hooks.rate_limit.burst",

@@ -39,7 +39,7 @@ type Price struct {
 }
 
 func (c *Config) validateModels(path string) error {
-	for name, m := range c.Models {
+	for name, m := range sorted(c.Models) {
 		if !gatehouse.ValidName(name) {
 			return fmt.Errorf("%s: models: %s cannot name a provider", path, gatehouse.Quote(name))
 		}
@@ -65,15 +65,10 @@ func (m *Model) problem(c *Config) (key, why string) {
 		(m.Type != "openai" || m.MaxTokensField != "max_tokens" && m.MaxTokensField != "max_completion_tokens"):
 		return "max_tokens_field", "must be max_tokens or max_completion_tokens, with type openai"
 	}
-	if noTenant(m.Tenants) {
-		return "tenants", noTenants
+	if why := tenantsProblem(m.Tenants); why != "" {
+		return "tenants", why
 	}
-	for _, t := range m.Tenants {
-		if !gatehouse.ValidName(t) {
-			return "tenants", gatehouse.Quote(t) + " cannot name a tenant"
-		}
-	}
-	for model, p := range m.Prices {
+	for model, p := range sorted(m.Prices) {
 		if why := p.problem(); why != "" {
 			return "prices." + model, why
 		}

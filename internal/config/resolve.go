@@ -14,16 +14,11 @@ var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 const maxFileBytes = 1 << 20
 
-// resolve replaces ${NAME} in every scalar value, and a value file:PATH unless it is a literal
-// block (|). It leaves keys alone. An undefined variable and an unreadable file are errors,
+// resolve replaces ${NAME} in every scalar value of n, the value of key, and a value file:PATH unless
+// it is a literal block (|). It leaves keys alone. An undefined variable and an unreadable file are errors,
 // since an empty secret or address would be worse. Values of variables and files that look like
 // secrets, and the secrets in addresses, are added to found.
-func resolve(path string, n *yaml.Node, found *credentials) error {
-	return resolveAt(path, "", n, found)
-}
-
-// resolveAt is resolve for the value of a key.
-func resolveAt(path, key string, n *yaml.Node, found *credentials) error {
+func resolve(path, key string, n *yaml.Node, found *credentials) error {
 	if n.Kind == yaml.ScalarNode {
 		return resolveScalar(path, key, n, found)
 	}
@@ -34,7 +29,7 @@ func resolveAt(path, key string, n *yaml.Node, found *credentials) error {
 			}
 			key = n.Content[i-1].Value
 		}
-		if err := resolveAt(path, key, child, found); err != nil {
+		if err := resolve(path, key, child, found); err != nil {
 			return err
 		}
 	}
@@ -42,7 +37,7 @@ func resolveAt(path, key string, n *yaml.Node, found *credentials) error {
 }
 
 func resolveScalar(path, key string, n *yaml.Node, found *credentials) error {
-	defer func() { found.address(n.Value) }()
+	defer func() { found.addFromURL(n.Value) }()
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d:%d: %s", path, n.Line, n.Column, fmt.Sprintf(format, args...))
 	}
@@ -62,7 +57,7 @@ func resolveScalar(path, key string, n *yaml.Node, found *credentials) error {
 			return fail("%v", err)
 		}
 		text := strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
-		found.named(text, key, filepath.Base(name), filepath.Base(filepath.Dir(name)))
+		found.addIfSecretName(text, key, filepath.Base(name), filepath.Base(filepath.Dir(name)))
 		setText(n, text)
 		return nil
 	}
@@ -73,7 +68,7 @@ func resolveScalar(path, key string, n *yaml.Node, found *credentials) error {
 		if !ok {
 			missing = name
 		}
-		found.named(v, key, name)
+		found.addIfSecretName(v, key, name)
 		return v
 	})
 	if missing != "" {

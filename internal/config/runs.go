@@ -98,7 +98,7 @@ func (r *Runs) validate(path string) error {
 	if key, why := r.problem(); why != "" {
 		return fail(key, "%s", why)
 	}
-	for name, t := range r.Tenants {
+	for name, t := range sorted(r.Tenants) {
 		if !gatehouse.ValidName(name) {
 			return fail("tenants", "%s cannot name a tenant", gatehouse.Quote(name))
 		}
@@ -108,7 +108,7 @@ func (r *Runs) validate(path string) error {
 		if key, why := t.problem(); why != "" {
 			return fail("tenants."+name+"."+key, "%s", why)
 		}
-		for workspace, w := range t.Workspaces {
+		for workspace, w := range sorted(t.Workspaces) {
 			if !gatehouse.ValidName(workspace) {
 				return fail("tenants."+name+".workspaces", "%s cannot name a workspace", gatehouse.Quote(workspace))
 			}

@@ -11,10 +11,10 @@ import (
 // storePrefix begins the value of a secret that is kept in the store.
 const storePrefix = "store:"
 
-// takeStored moves references to secrets of the store from Secrets to Stored.
+// takeStored moves references to secrets of the store from Secrets to StoredSecrets.
 func (c *Config) takeStored(path string) error {
-	c.Stored = map[string]string{}
-	for name, value := range c.Secrets {
+	c.StoredSecrets = map[string]string{}
+	for name, value := range sorted(c.Secrets) {
 		stored, ok := strings.CutPrefix(value, storePrefix)
 		if !ok {
 			continue
@@ -22,7 +22,7 @@ func (c *Config) takeStored(path string) error {
 		if !gatehouse.ValidName(stored) {
 			return fmt.Errorf("%s: secrets.%s: %s cannot name a secret of the store", path, name, gatehouse.Quote(stored))
 		}
-		c.Stored[name] = stored
+		c.StoredSecrets[name] = stored
 		delete(c.Secrets, name)
 	}
 	return nil
@@ -39,7 +39,7 @@ func (c *Config) Secret(name string) (string, error) {
 
 // noSecret says why there is no value for a name.
 func (c *Config) noSecret(name string) string {
-	if _, ok := c.Stored[name]; ok {
+	if _, ok := c.StoredSecrets[name]; ok {
 		return "the secret " + gatehouse.Quote(name) + " is in the store, which only connectors use"
 	}
 	if _, ok := c.Secrets[name]; ok {

@@ -67,14 +67,14 @@ func (s *SignIn) validate(path string) error {
 		}
 	}
 	if len(s.OIDC) > 0 && s.PublicURL == "" {
-		return fail("public_url", "is needed for oidc")
+		return fail("public_url", "is required for oidc")
 	}
 	names := make(map[string]bool)
 	for i := range s.OIDC {
 		p := &s.OIDC[i]
 		key, why := p.problem()
 		if why == "" && names[p.Name] {
-			key, why = "name", "another one has it"
+			key, why = "name", "another provider has this name"
 		}
 		if why != "" {
 			return fail(fmt.Sprintf("oidc[%d].%s", i, key), "%s", why)
@@ -116,19 +116,19 @@ func (p *OIDC) problem() (key, why string) {
 	case err != nil || u.Host == "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
 		return "issuer", "must be an https address, or http on loopback"
 	case p.ClientID == "":
-		return "client_id", "is needed"
+		return "client_id", "is required"
 	case p.Tenant != "" && !gatehouse.ValidName(p.Tenant):
 		return "tenant", "cannot name a tenant"
 	case p.Provision && len(p.Roles) == 0:
 		return "provision", "needs roles: a person without a role cannot sign in"
 	}
-	for group, roles := range p.Roles {
+	for group, roles := range sorted(p.Roles) {
 		who := gatehouse.Principal{Name: "group", Kind: gatehouse.KindPerson, Roles: roles}
 		if err := who.Validate(); err != nil {
 			return "roles", fmt.Sprintf("%s: %v", gatehouse.Quote(group), err)
 		}
 	}
-	for group, names := range p.Groups {
+	for group, names := range sorted(p.Groups) {
 		for _, name := range names {
 			if !gatehouse.ValidGroupName(name) {
 				return "groups", fmt.Sprintf("%s: %s cannot name a group: a name is lower-case letters, digits, or any of ._-",
@@ -144,7 +144,7 @@ func (k *Passkeys) complete(publicURL string) (key, why string) {
 		k.Origins = []string{publicURL}
 	}
 	if len(k.Origins) == 0 {
-		return "origins", "is needed where there is no public_url"
+		return "origins", "is required where there is no public_url"
 	}
 	for _, o := range k.Origins {
 		if why := badOrigin(o); why != "" {

@@ -73,7 +73,7 @@ func TestSignInRefuses(t *testing.T) {
 		"in the clear": {"sign_in: {public_url: 'http://gate.example.com'}", "sign_in.public_url: must be https"},
 		"a path": {"sign_in: {public_url: 'https://gate.example.com/x'}",
 			"sign_in.public_url: must be scheme and host"},
-		"no public_url": {"sign_in: {oidc: [{" + provider + "}]}", "sign_in.public_url: is needed"},
+		"no public_url": {"sign_in: {oidc: [{" + provider + "}]}", "sign_in.public_url: is required"},
 		"two of a name": {"sign_in: {public_url: 'https://g.test', oidc: [{" + provider + "}, {" + provider + "}]}",
 			"sign_in.oidc[1].name"},
 		"an issuer in the clear": {

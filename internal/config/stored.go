@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"net/url"
 	"regexp"
@@ -48,11 +49,30 @@ type storedFile struct {
 	Connectors map[string]yaml.Node `yaml:"connectors"`
 }
 
-// noTenants is the problem of an empty list of tenants, whose author may mean "no tenant at all".
-const noTenants = "the list is empty; leave it out for the tenant default"
+// tenantsProblem says what is wrong with a list of tenants; "" for nothing. The author of an empty list may mean
+// "no tenant at all". wildcards are the other texts that the list can have.
+func tenantsProblem(list []string, wildcards ...string) string {
+	if list != nil && len(list) == 0 {
+		return "the list is empty; leave the key out for the tenant default"
+	}
+	for _, t := range list {
+		if !gatehouse.ValidName(t) && !slices.Contains(wildcards, t) {
+			return gatehouse.Quote(t) + " cannot name a tenant"
+		}
+	}
+	return ""
+}
 
-// noTenant reports whether a list of tenants was written, and is empty.
-func noTenant(list []string) bool { return list != nil && len(list) == 0 }
+// sorted yields the entries of m by ascending key, so that the first of several errors is always the same.
+func sorted[V any](m map[string]V) iter.Seq2[string, V] {
+	return func(yield func(string, V) bool) {
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if !yield(key, m[key]) {
+				return
+			}
+		}
+	}
+}
 
 // zeroFloor returns the value of a key floor that is 0, nil for none. Its author may mean "no level at all", so
 // connectorsOf refuses it.
@@ -84,7 +104,7 @@ var reserved = []string{"gatehouse", "workflow"}
 // connectorsOf makes the entries of a section connectors.
 func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, error) {
 	all := make(map[string]Connector, len(raw))
-	for name, node := range raw {
+	for name, node := range sorted(raw) {
 		var head struct {
 			Type        string   `yaml:"type"`
 			Tenants     []string `yaml:"tenants"`
@@ -103,11 +123,12 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 		entry := Connector{
 			Type: head.Type, Tenants: head.Tenants, Concurrency: head.Concurrency, node: &node, file: path,
 		}
-		if noTenant(head.Tenants) {
-			return nil, fmt.Errorf("%s: tenants: %s", entry.At(), noTenants)
+		if why := tenantsProblem(head.Tenants, "*"); why != "" {
+			return nil, fmt.Errorf("%s: tenants: %s", entry.At(), why)
 		}
 		if zero := zeroFloor(&node, ConnectorKeys(head.Type)); zero != nil {
-			return nil, fmt.Errorf("%s:%d:%d: floor: must be 1 to 5; leave it out for the default", path, zero.Line, zero.Column)
+			return nil, fmt.Errorf("%s:%d:%d: floor: must be 1 to 5; leave the key out for the default", path,
+				zero.Line, zero.Column)
 		}
 		if why := entry.concurrencyProblem(); why != "" {
 			return nil, fmt.Errorf("%s: concurrency: %s", entry.At(), why)
@@ -134,7 +155,7 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	}
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
-		return fail("a connector in the store has no anchors and aliases")
+		return fail("a connector in the store cannot have anchors or aliases")
 	case n.Kind == yaml.ScalarNode && key == importKey && strings.Contains(n.Value, "\n"):
 		return refuseImported(n)
 	case n.Kind == yaml.ScalarNode:
@@ -146,7 +167,7 @@ func refuseLiterals(key string, n *yaml.Node) error {
 		if n.Kind == yaml.MappingNode {
 			if i%2 == 0 {
 				if child.Kind != yaml.ScalarNode || child.Anchor != "" {
-					return fail("a key is a plain text, without an anchor")
+					return fail("a key must be plain text without an anchor")
 				}
 				continue
 			}
@@ -163,7 +184,7 @@ func refuseLiterals(key string, n *yaml.Node) error {
 // value, which may be a secret.
 func literal(key string, n *yaml.Node) string {
 	var found credentials
-	found.address(n.Value)
+	found.addFromURL(n.Value)
 	names := key == "secret" || strings.HasSuffix(key, "_secret")
 	switch {
 	case variable.MatchString(n.Value):
@@ -210,7 +231,7 @@ func (c *Config) UsesStore() bool {
 			return true
 		}
 	}
-	return len(c.Stored) > 0
+	return len(c.StoredSecrets) > 0
 }
 
 // With returns the configuration with the connectors of the store besides those of the
@@ -264,7 +285,7 @@ func editEntry(src, name string, edit func(was *yaml.Node) (*yaml.Node, error)) 
 		return "", err
 	}
 	if was == nil && value != nil {
-		section.Content = append(section.Content, text(name), value)
+		section.Content = append(section.Content, textNode(name), value)
 	} else {
 		setKey(section, name, value)
 	}

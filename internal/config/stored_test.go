@@ -37,8 +37,8 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		"type: sql, dsn: 'postgres://me@db/x?sslcert=hush-hush'":           "cannot name a file of the server",
 		"type: sql, dsn: 'postgres://me@db/x?sslkey=hush-hush'":            "cannot name a file of the server",
 		"&a type: http":          "without an anchor",
-		"type: http, x: &a hush": "no anchors",
-		"type: [http]":           "connectors:1:26: wants text, not a list",
+		"type: http, x: &a hush": "cannot have anchors",
+		"type: [http]":           "connectors:1:26: must be text, not a list",
 	} {
 		_, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
@@ -57,12 +57,13 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		}
 	}
 	for src, want := range map[string]string{
-		"models: {}":                     "there is no key models here",
-		"x":                              "connectors:1:1: cannot be `x`",
-		"connectors: 5":                  "connectors:1:13: wants a mapping, not `5`",
-		"connectors: {crm: [a]}":         "connectors:1:19: wants a mapping, not a list",
-		"connectors: {gatehouse: {}}":    "connectors:1:25: the name gatehouse is reserved",
-		"connectors: {a: {tenants: []}}": "tenants: the list is empty",
+		"models: {}":                             "connectors:1:1: unknown key models",
+		"x":                                      "connectors:1:1: cannot be `x`",
+		"connectors: 5":                          "connectors:1:13: must be a mapping, not `5`",
+		"connectors: {crm: [a]}":                 "connectors:1:19: must be a mapping, not a list",
+		"connectors: {gatehouse: {}}":            "connectors:1:25: the name gatehouse is reserved",
+		"connectors: {a: {tenants: []}}":         "tenants: the list is empty",
+		"connectors: {a: {tenants: [acme, '']}}": `tenants: "" cannot name a tenant`,
 		"connectors: {a: {type: http, operations: {b: {floor: 0}}}}":                 "1:54: floor: must be 1 to 5",
 		"connectors: {a: {type: sql, entities: {b: {operations: {d: {floor: 0}}}}}}": "floor: must be 1 to 5",
 		"connectors: {a b: {type: x}}":                                               "cannot name a connector",
@@ -176,7 +177,7 @@ func TestImportedInTheStore(t *testing.T) {
 		}
 	}
 	for operations, want := range map[string]string{
-		"a: &x 1\nb: *x\n":              "connectors:6:4: a connector in the store has no anchors",
+		"a: &x 1\nb: *x\n":              "connectors:6:4: a connector in the store cannot have anchors",
 		"a: 1\nb: ${HUSH}\n":            "connectors:7:4: a connector in the store cannot use a variable",
 		"a:\n  X-Api-Key: hush-hush\n":  "holds a literal secret",
 		"a: [\n":                        "import is not YAML",
@@ -218,7 +219,7 @@ func TestConcurrency(t *testing.T) {
 		}
 	}
 	for limit, want := range map[string]string{
-		"0": "leave it out", "-1": "must be 1 to 1000", "1001": "must be 1 to 1000", "many": "g.yaml:1:",
+		"0": "leave the key out", "-1": "must be 1 to 1000", "1001": "must be 1 to 1000", "many": "g.yaml:1:",
 	} {
 		_, err := config.Parse("g.yaml", []byte("connectors: {crm: {type: http, concurrency: "+limit+"}}"))
 		if err == nil || !strings.Contains(err.Error(), want) {

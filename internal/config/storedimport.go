@@ -52,14 +52,14 @@ func EditImport(src, name, baseURL, operations string) (string, error) {
 	return editEntry(src, name, func(entry *yaml.Node) (*yaml.Node, error) {
 		if entry == nil {
 			entry = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-				text("type"), text("http"), text("base_url"), text(baseURL),
+				textNode("type"), textNode("http"), textNode("base_url"), textNode(baseURL),
 			}}
 		}
 		block := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: operations}
 		if old := child(entry, importKey); old != nil {
 			*old = *block
 		} else {
-			entry.Content = append(entry.Content, text(importKey), block)
+			entry.Content = append(entry.Content, textNode(importKey), block)
 		}
 		entry.Style = 0
 		return entry, nil

@@ -38,7 +38,7 @@ func TestTargetSources(t *testing.T) {
 			"pointer",
 		"x: {" + strings.Replace(good, "/id", "id", 1) + "}": "hooks.targets.x.entity_ref: must be a JSON pointer",
 		"x: {" + good + ", version: v}":                      "hooks.targets.x.version: must be a JSON pointer",
-		"x: {" + good + ", header: X-Token}":                 "there is no key header",
+		"x: {" + good + ", header: X-Token}":                 "unknown key header",
 	} {
 		if _, err := config.Parse("g.yaml", []byte(rest+"hooks:\n  targets:\n    "+src)); err == nil ||
 			!strings.Contains(err.Error(), want) {

@@ -42,7 +42,7 @@ func (c *Console) actionRoutes() []route {
 type actionPage struct {
 	a        *gatehouse.Action
 	sentence card.Phrase
-	step     card.Step
+	step     card.Requirement
 	// target is the known state of the target before the change; payload is the change applied to
 	// that state.
 	target  target
@@ -229,8 +229,8 @@ func (c *Console) actionLive(v *view) error {
 	return v.write(http.StatusOK, liveMark(v, a, v.query("seen"), c.presence.others(a.Tenant, a.ID, v.person.Name, v.now)))
 }
 
-// stateOf returns a fingerprint of the action's state; a page made with another fingerprint is stale.
-func stateOf(a *gatehouse.Action) string {
+// actionFingerprint returns a fingerprint of the action's state; a page made with another fingerprint is stale.
+func actionFingerprint(a *gatehouse.Action) string {
 	s := string(a.Status)
 	if a.Approval != nil {
 		for _, vote := range a.Approval.Votes {

@@ -395,7 +395,7 @@ func actionView(v *view, p *actionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = liveMark(v, p.a, stateOf(p.a), p.viewers).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = liveMark(v, p.a, actionFingerprint(p.a), p.viewers).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -948,7 +948,7 @@ func liveMark(v *view, a *gatehouse.Action, seen string, viewers []string) templ
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if seen != stateOf(a) {
+		if seen != actionFingerprint(a) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, " data-stale")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -958,7 +958,7 @@ func liveMark(v *view, a *gatehouse.Action, seen string, viewers []string) templ
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if seen != stateOf(a) {
+		if seen != actionFingerprint(a) {
 			templ_7745c5c3_Var42 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 				templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 				templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)
@@ -1387,7 +1387,7 @@ func outcomeContext(v *view, p *actionPage) templ.Component {
 	})
 }
 
-func whySection(a *gatehouse.Action, g *gatehouse.Grounds, you bool) templ.Component {
+func whySection(a *gatehouse.Action, g *gatehouse.Grounds, asksYou bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -1413,9 +1413,9 @@ func whySection(a *gatehouse.Action, g *gatehouse.Grounds, you bool) templ.Compo
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var65 string
-		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(whyTitle(a, you))
+		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(whyTitle(a, asksYou))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 249, Col: 39}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 249, Col: 43}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var65))
 		if templ_7745c5c3_Err != nil {

@@ -196,9 +196,9 @@ func evalTone(result string) string {
 	return "quiet"
 }
 
-func whyTitle(a *gatehouse.Action, you bool) string {
+func whyTitle(a *gatehouse.Action, asksYou bool) string {
 	switch {
-	case a.Approval != nil && a.Status == gatehouse.StatusPending && !you:
+	case a.Approval != nil && a.Status == gatehouse.StatusPending && !asksYou:
 		return "Why people are asked"
 	case a.Approval != nil && a.Status == gatehouse.StatusPending:
 		return "Why you are asked"

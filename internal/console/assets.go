@@ -84,15 +84,15 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	w.Header().Set("Vary", "Accept-Encoding")
 	body := file.body
-	if takesGzip(r) && len(file.packed()) < len(body) {
+	if acceptsGzip(r) && len(file.packed()) < len(body) {
 		w.Header().Set("Content-Encoding", "gzip")
 		body = file.packed()
 	}
 	_, _ = w.Write(body)
 }
 
-// takesGzip reports whether the client accepts gzip by name (RFC 9110, 12.5.3).
-func takesGzip(r *http.Request) bool {
+// acceptsGzip reports whether the client accepts gzip by name (RFC 9110, 12.5.3).
+func acceptsGzip(r *http.Request) bool {
 	for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
 		coding, weight, _ := strings.Cut(strings.TrimSpace(part), ";")
 		if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {

@@ -77,6 +77,12 @@ func TestBulkShowsAllThatIsDecided(t *testing.T) {
 	})
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-approve"), "rm -rf everything", "SKU-1042", "version")
+	long := w.propose(w.agent("other"), func(p *gatehouse.Proposal) {
+		p.Target.EntityRef = "SKU-2"
+		p.ArtifactDiff = &gatehouse.ArtifactDiff{Type: "text", Text: strings.Repeat("a line\n", 400)}
+	})
+	ana.get("/actions/"+long.ID).want(200).has("1 entry is not shown", "Too long to show at first.")
+	ana.get("/actions/" + long.ID + "?full=1").want(200).has("a line").lacks("not shown")
 }
 
 // TestAFieldTwice posts forms that name a field twice, which makes their meaning ambiguous.

@@ -96,7 +96,9 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 	default:
 		p.newer = p.q.page(end + auditRows)
 	}
-	p.findNames(c, v)
+	if err := p.findNames(c, v); err != nil {
+		return nil, err
+	}
 	p.known = make(known)
 	p.known.add("by", gatehouseName)
 	for _, row := range p.rows {
@@ -107,19 +109,25 @@ func (c *Console) auditPage(v *view) (p *auditPage, err error) {
 
 // findNames looks up the names of the acting and the affected principals. An auditor may see every
 // principal's name, because the log contains them. An id without a principal is shown as it is.
-func (p *auditPage) findNames(c *Console, v *view) {
+func (p *auditPage) findNames(c *Console, v *view) error {
 	p.names = map[string]string{v.person.ID: v.person.Name}
 	for _, row := range p.rows {
 		for _, id := range []string{row.leaf.Actor, row.leaf.Subject, row.data["principal"]} {
 			if _, known := p.names[id]; known || !strings.HasPrefix(id, "prn_") {
 				continue
 			}
-			p.names[id] = ""
-			if who, err := c.cfg.Admin.FindPrincipal(v.ctx, id); err == nil {
+			who, err := c.cfg.Admin.FindPrincipal(v.ctx, id)
+			switch {
+			case err == nil:
 				p.names[id] = who.Name
+			case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
+				p.names[id] = ""
+			default:
+				return err
 			}
 		}
 	}
+	return nil
 }
 
 // describe looks up the short descriptions of the entries' actions.

@@ -503,7 +503,7 @@ func checkResult(p *auditPage) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = notice("bad", "The log was changed").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = notice("bad", "The log is not consistent").Render(templ.WithChildren(ctx, templ_7745c5c3_Var21), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/csv"
 	"net/http"
 	"os"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/console"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 var rowTypes = regexp.MustCompile(`data-type="([^"]*)"`)
@@ -180,16 +182,37 @@ func TestEveryEventHasASentence(t *testing.T) {
 	}
 }
 
-// TestCell: no spreadsheet reads a text of the export as a formula.
-func TestCell(t *testing.T) {
+// lostPrincipals is an administration whose principals cannot be read.
+type lostPrincipals struct{ *gate.Gate }
+
+func (lostPrincipals) FindPrincipal(context.Context, string) (*gatehouse.Principal, error) {
+	return nil, gatehouse.E(gatehouse.CodeBusy, "the store is away")
+}
+
+// TestAuditNamesAreReadOrRefused: if the names cannot be read, neither the page nor the export shows ids instead.
+func TestAuditNamesAreReadOrRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agent("bot")
+	w.number()
+	w.config.Admin = lostPrincipals{w.gate}
+	w.public("")
+	eve := w.signIn("eve", gatehouse.RoleAuditor)
+	for _, path := range []string{"/audit", "/audit/export"} {
+		eve.get(path).want(http.StatusServiceUnavailable)
+	}
+}
+
+// TestEscapeFormula: no spreadsheet reads a text of the export as a formula.
+func TestEscapeFormula(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠SUM(1)"} {
-		if got := console.Cell(text); got != "'"+text {
+		if got := console.EscapeFormula(text); got != "'"+text {
 			t.Errorf("%q is written as %q", text, got)
 		}
 	}
 	for _, text := range []string{"", "ana", "a=1", "é", "\xff"} {
-		if got := console.Cell(text); got != text {
+		if got := console.EscapeFormula(text); got != text {
 			t.Errorf("%q is written as %q", text, got)
 		}
 	}

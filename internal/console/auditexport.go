@@ -38,7 +38,9 @@ func (c *Console) exportAudit(v *view) error {
 			exportedRows, exportedReads)
 	}
 	p := &auditPage{q: q, rows: rows}
-	p.findNames(c, v)
+	if err := p.findNames(c, v); err != nil {
+		return err
+	}
 
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -50,10 +52,10 @@ func (c *Console) exportAudit(v *view) error {
 		l := row.leaf
 		records = append(records, []string{
 			strconv.FormatInt(row.entry.Index, 10), l.At.UTC().Format(time.RFC3339Nano),
-			cell(p.actorPart(l.Actor).text), cell(l.Actor),
-			cell(p.plainSentence(row)), cell(l.Type), cell(l.Subject), cell(l.ActionID), cell(l.From), cell(l.To),
-			cell(string(l.Digest)),
-			cell(rootText(row.entry.LeafHash)), string(row.entry.Body),
+			escapeFormula(p.actorPart(l.Actor).text), escapeFormula(l.Actor), escapeFormula(p.plainSentence(row)),
+			escapeFormula(l.Type), escapeFormula(l.Subject), escapeFormula(l.ActionID), escapeFormula(l.From),
+			escapeFormula(l.To), escapeFormula(string(l.Digest)), escapeFormula(rootText(row.entry.LeafHash)),
+			string(row.entry.Body),
 		})
 	}
 	if err := w.WriteAll(records); err != nil {
@@ -67,9 +69,9 @@ func (c *Console) exportAudit(v *view) error {
 	return nil
 }
 
-// cell puts an apostrophe before a text that a spreadsheet would read as a formula
+// escapeFormula puts an apostrophe before a text that a spreadsheet would read as a formula
 // (https://owasp.org/www-community/attacks/CSV_Injection). A leaf needs no apostrophe: it begins with "{".
-func cell(text string) string {
+func escapeFormula(text string) string {
 	if first, _ := utf8.DecodeRuneInString(text); text != "" && strings.ContainsRune("=+-@＝＋－＠\t\r\n", first) {
 		return "'" + text
 	}

@@ -9,10 +9,10 @@ const (
 )
 
 // measure is one bar of a chart: its size, the emphasised part of it (0 for none), its
-// words and title, and the rows that it opens ("" for none).
+// label and title, and the rows that it opens ("" for none).
 type measure struct {
-	size, part         float64
-	words, title, href string
+	size, emphasised   float64
+	label, title, href string
 }
 
 // bar is a measure as drawn; without an emphasised part, partHeight and partY are "".
@@ -35,8 +35,8 @@ func bars(list []measure) (drawn []bar) {
 			measure: f, x: decimals(float64(i) * step), y: decimals(chartHeight - height), width: decimals(step * .9),
 			height: decimals(height),
 		}
-		if f.part > 0 {
-			part := height * f.part / f.size
+		if f.emphasised > 0 {
+			part := height * f.emphasised / f.size
 			b.partHeight, b.partY = decimals(part), decimals(chartHeight-part)
 		}
 		drawn = append(drawn, b)

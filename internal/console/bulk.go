@@ -64,7 +64,7 @@ func (b *bulkView) add(v *view, a *gatehouse.Action) {
 	case err != nil:
 		item.why = asError(err).Detail
 	case card.ClaimDiffers(a):
-		item.why = "the agent claims " + claimOf(a) + ", the change has another amount: decide it on its own"
+		item.why = "the agent claims " + claimOf(a) + ", but the change has another amount: decide the action on its own page"
 	case !card.Ladder(a).Bulk:
 		item.why = "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 	case !fitsBulk(a):
@@ -184,7 +184,7 @@ func answerText(b *gatehouse.BulkAnswer) string {
 		}
 	}
 	add(b.Voted, plural(b.Voted, "vote", "votes")+" stored")
-	add(b.Replayed, strconv.Itoa(b.Replayed)+" decided before by you")
+	add(b.Replayed, strconv.Itoa(b.Replayed)+" that you had already decided")
 	add(b.Skipped, strconv.Itoa(b.Skipped)+" skipped")
 	if len(parts) == 0 {
 		return ""

@@ -24,7 +24,7 @@ func (l *chips) add(label, value, without string) {
 // chips are the active filters of the inbox.
 func (q inboxQuery) chips() (list chips) {
 	add := func(label, value string, without func(*inboxQuery)) {
-		rest := q.fresh()
+		rest := q.firstPageQuery()
 		without(&rest)
 		list.add(label, value, rest.url())
 	}

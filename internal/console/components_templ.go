@@ -434,7 +434,7 @@ func emptyState(title, text, command string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = icon("empty").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = icon("inbox").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

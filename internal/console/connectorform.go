@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"net/url"
@@ -72,8 +73,8 @@ type connectorForm struct {
 	secrets []string
 	// base is the version that the form was filled from.
 	base, rationale string
-	// known says that the connector is in the store already.
-	known  bool
+	// stored says that the connector is in the store already.
+	stored bool
 	failed *gatehouse.Error
 	// fault is the text of failed with its violations, which name keys by their paths.
 	fault string
@@ -112,7 +113,7 @@ func (c *Console) editConnector(v *view) error {
 	if err != nil {
 		return err
 	}
-	p := &connectorForm{base: strconv.Itoa(newest.Version), known: true}
+	p := &connectorForm{base: strconv.Itoa(newest.Version), stored: true}
 	p.ConnectorEntry, err = c.cfg.Connectors.ConnectorEntry(newest.Source, v.r.PathValue("connector"))
 	if err != nil {
 		return err
@@ -142,7 +143,7 @@ func postedConnector(v *view) (*connectorForm, error) {
 	if err := v.parse(); err != nil {
 		return nil, err
 	}
-	p := &connectorForm{base: v.form("base"), rationale: v.form("rationale"), known: v.form("known") != ""}
+	p := &connectorForm{base: v.form("base"), rationale: v.form("rationale"), stored: v.form("known") != ""}
 	p.Name, p.Type, p.Tenants = strings.TrimSpace(v.form("name")), v.form("type"), strings.TrimSpace(v.form("tenants"))
 	p.Values = map[string]string{}
 	for name := range v.r.PostForm {
@@ -199,19 +200,20 @@ func (c *Console) proposeConnector(v *view) error {
 }
 
 func (c *Console) removeConnector(v *view) error {
-	if err := v.parse(); err != nil {
+	p, err := postedConnector(v)
+	if err != nil {
 		return err
 	}
 	newest, err := c.newestConnectors(v)
 	if err != nil {
 		return err
 	}
-	name := v.r.PathValue("connector")
-	p := &connectorForm{base: strconv.Itoa(newest.Version), known: true, rationale: "remove the connector " + name}
-	if p.ConnectorEntry, err = c.cfg.Connectors.ConnectorEntry(newest.Source, name); err != nil {
+	p.Name, p.stored = v.r.PathValue("connector"), true
+	if _, err := c.cfg.Connectors.ConnectorEntry(newest.Source, p.Name); err != nil {
 		return err
 	}
-	return c.proposeEdit(v, p, ConnectorEntry{Name: name})
+	p.rationale = cmp.Or(p.rationale, "remove the connector "+p.Name)
+	return c.proposeEdit(v, p, ConnectorEntry{Name: p.Name})
 }
 
 // edited returns the source of the newest version with an entry changed, and the version that the form was
@@ -227,7 +229,7 @@ func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source st
 	if !gatehouse.ValidName(p.Name) {
 		return "", 0, gatehouse.E(gatehouse.CodeInvalid, "name: %s", gatehouse.NameRule)
 	}
-	if !p.known {
+	if !p.stored {
 		if _, there := c.cfg.Connectors.ConnectorEntry(newest.Source, p.Name); there == nil {
 			return "", 0, gatehouse.E(gatehouse.CodeAlreadyExists, "the store has a connector %s already",
 				gatehouse.Quote(p.Name))
@@ -250,12 +252,12 @@ func (c *Console) proposeEdit(v *view, p *connectorForm, e ConnectorEntry) error
 	if err != nil {
 		return c.refuseConnector(v, p, err)
 	}
-	return v.redirect("/actions/" + a.ID)
+	return v.redirect(actionPath(a.ID))
 }
 
 // refuseConnector shows the form again with an error.
 func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
-	if p.failed = shown(err); p.failed == nil {
+	if p.failed = refusalOf(err); p.failed == nil {
 		return err
 	}
 	p.fault = p.failed.Detail
@@ -286,10 +288,20 @@ func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
 	return slices.ContainsFunc(keys, func(k ConnectorKey) bool { return p.filled(below(path, k.Name)) })
 }
 
-// faulty reports whether the fault names the path, with the names or the numbers of its rows.
+// faulty reports whether the fault names the path, with the names or the numbers of its rows. The mark "!" of a
+// value in YAML is in no fault.
 func (p *connectorForm) faulty(path string) bool {
+	path = strings.TrimSuffix(path, "!")
 	text := " " + p.fault
 	return strings.Contains(text, " "+path+":") || strings.Contains(text, " "+p.named(path)+":")
+}
+
+// describedBy are the ids of the texts about the field of a path.
+func (p *connectorForm) describedBy(path string) string {
+	if p.faulty(path) {
+		return "help-" + path + " fault-" + path
+	}
+	return "help-" + path
 }
 
 // named is a path with the names of rows instead of their numbers.

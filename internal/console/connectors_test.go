@@ -80,8 +80,10 @@ func (connectors) ConnectorEntry(source, name string) (console.ConnectorEntry, e
 }
 
 func (connectors) EditConnectors(source string, e console.ConnectorEntry) (string, error) {
-	if e.Values["base_url"] == "refused" {
-		return "", gatehouse.E(gatehouse.CodeInvalid, "base_url: <b>refused</b>")
+	for path, value := range e.Values {
+		if value == "refused" {
+			return "", gatehouse.E(gatehouse.CodeInvalid, "%s: <b>refused</b>", strings.TrimSuffix(path, "!"))
+		}
 	}
 	return source + fmt.Sprintf("# %s %s %v\n", e.Name, e.Type, e.Values), nil
 }
@@ -165,11 +167,19 @@ func TestConnectorForm(t *testing.T) {
 	root.post(path, "base", "3", "type", "http", "name", "shop").want(http.StatusConflict).has("already")
 	root.post(path, "base", "3", "type", "http", "name", "web", "key.base_url", "refused").
 		want(http.StatusUnprocessableEntity).has("&lt;b&gt;refused", `value="refused"`)
-	root.post(path + "/shop/remove").want(http.StatusNotFound).has("No such action")
+	root.post(path, "base", "3", "type", "http", "name", "web", "key.headers.0", "X", "key.headers.0.value!", "refused").
+		want(http.StatusUnprocessableEntity).has(`id="fault-headers.0.value!"`,
+		`aria-describedby="help-headers.0.value! fault-headers.0.value!" aria-invalid="true"`)
+	root.post(path+"/shop/remove", "base", "3", "type", "http").want(http.StatusNotFound).has("No such action")
+	root.post(path+"/shop/remove", "base", "2", "type", "http").want(http.StatusConflict).
+		has("Somebody else has changed the connectors")
+	root.post(path+"/shop/remove", "base", "3", "type", "http", "rationale", "it moves").want(http.StatusNotFound)
 	root.post(path + "/crm/remove").want(http.StatusNotFound)
 	root.post(path, "base", "3", "type", "http", "name", "shop", "known", "yes").want(http.StatusNotFound).
 		has("No such action")
-	if n := len(w.connectors.proposed); n != 3 || w.connectors.proposed[0].Rationale != "why" ||
+	if n := len(w.connectors.proposed); n != 4 || w.connectors.proposed[0].Rationale != "why" ||
+		w.connectors.proposed[1].Rationale != "remove the connector shop" ||
+		w.connectors.proposed[2].Rationale != "it moves" ||
 		w.connectors.proposed[0].Source != "connectors: {shop: {}}\n# web http map[base_url:https://a.example floor:2]\n" {
 		t.Errorf("%+v", w.connectors.proposed)
 	}
@@ -251,21 +261,19 @@ func TestConnectorsPage(t *testing.T) {
 	ana.post(path + "/shop/test").want(http.StatusForbidden)
 }
 
-// stopped is a dispatcher whose connector shop has an open breaker.
-type stopped struct{ *gate.Gate }
-
-var shopIsStopped = gatehouse.BreakerState{
-	Connector: "shop", State: gatehouse.BreakerOpen, Since: &time.Time{}, NextTrialAt: &time.Time{},
-	ErrorCode: "unreachable", Waiting: 3, Cause: "the last with unreachable: <b>refused</b>",
+// stopped is a dispatcher whose connector shop has a breaker that is not closed.
+type stopped struct {
+	*gate.Gate
+	breaker gatehouse.BreakerState
 }
 
-func (stopped) ListBreakers(context.Context) ([]gatehouse.BreakerState, error) {
-	return []gatehouse.BreakerState{shopIsStopped}, nil
+func (s *stopped) ListBreakers(context.Context) ([]gatehouse.BreakerState, error) {
+	return []gatehouse.BreakerState{s.breaker}, nil
 }
 
-func (stopped) DispatchHealth(context.Context) (*gatehouse.DispatchHealth, error) {
+func (s *stopped) DispatchHealth(context.Context) (*gatehouse.DispatchHealth, error) {
 	return &gatehouse.DispatchHealth{Connectors: []gatehouse.ConnectorHealth{{
-		Connector: "shop", Breaker: shopIsStopped, AppliedLastHour: 7, FailedLastHour: 2,
+		Connector: "shop", Breaker: s.breaker, AppliedLastHour: 7, FailedLastHour: 2,
 		LastErrorAt: &time.Time{}, LastErrorCode: "timeout", LastWords: "no answer",
 	}}}, nil
 }
@@ -275,15 +283,22 @@ func (stopped) DispatchHealth(context.Context) (*gatehouse.DispatchHealth, error
 func TestOpenBreaker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.config.Dispatch = stopped{w.gate}
+	trial := w.now().Add(50 * time.Second)
+	shop := &stopped{w.gate, gatehouse.BreakerState{
+		Connector: "shop", State: gatehouse.BreakerOpen, Since: &time.Time{}, NextTrialAt: &trial,
+		ErrorCode: "unreachable", Waiting: 3, Cause: "the last with unreachable: <b>refused</b>",
+	}}
+	w.config.Dispatch = shop
 	pages, err := console.New(w.config)
 	must(t, err)
 	w.server.Config.Handler = pages
 	olga := w.signIn("olga", gatehouse.RoleOperator)
 	for _, path := range []string{"/dispatch", "/dispatch?tab=health", "/settings/connectors"} {
 		olga.get(path).want(http.StatusOK).
-			has("the last with unreachable: &lt;b&gt;refused&lt;/b&gt;", "since", "next trial")
+			has("the last with unreachable: &lt;b&gt;refused&lt;/b&gt;", "since", "next trial", `">in `).lacks("just now")
 	}
 	olga.get("/settings/connectors").
 		has("calls are stopped", "3 waiting", "7 applied, 2 failed", "timeout", "no answer")
+	shop.breaker.State = gatehouse.BreakerHalfOpen
+	olga.get("/dispatch").want(http.StatusOK).has("are limited to one trial: ").lacks("are stopped")
 }

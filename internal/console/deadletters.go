@@ -37,10 +37,12 @@ func (g errorGroupView) single() bool { return g.Count == 1 && len(g.rows) == 1 
 type deadList struct {
 	filter gatehouse.DeadLetterFilter
 	// since is the filter's time as the form shows it.
-	since  string
-	errors []errorGroupView
-	seen   int
-	capped bool
+	since string
+	// errorGroups are the groups with rows on this page; found and counted are the number of all groups, and of
+	// their dead letters.
+	errorGroups    []errorGroupView
+	found, counted int
+	capped         bool
 	// deadNext is the URL of the next page of dead letters, "" for none.
 	deadNext string
 	// known are the values that the filters suggest.
@@ -104,11 +106,15 @@ func (c *Console) deadLetters(v *view) (deadList, error) {
 	for _, g := range groups.Items {
 		l.known.add("connector", g.Connector)
 		l.known.add("code", g.ErrorCode)
-		if l.filter.Group != "" && g.Key != l.filter.Group || f.Cursor != "" && len(rows[g.Key]) == 0 {
+		if l.filter.Group != "" && g.Key != l.filter.Group {
 			continue
 		}
-		l.seen += g.Count
-		l.errors = append(l.errors, errorGroupView{
+		l.found++
+		l.counted += g.Count
+		if f.Cursor != "" && len(rows[g.Key]) == 0 {
+			continue
+		}
+		l.errorGroups = append(l.errorGroups, errorGroupView{
 			DeadLetterGroup: g, rows: rows[g.Key],
 			open: l.filter.Group != "" || f.Cursor != "" || len(groups.Items) == 1 || g.Count <= openRows,
 		})
@@ -191,7 +197,7 @@ func (p *groupPlanned) button() string {
 
 // selection reads the dead letters that an act concerns: the selected ones, or a group. An act on
 // a group is a dry run until the plan's button sends the form again.
-func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
+func (v *view) selection(verb string) (gatehouse.DeadLetterSelection, error) {
 	if group := v.form("group"); group != "" {
 		l, err := readDeadFilter(v)
 		f := l.filter
@@ -200,7 +206,7 @@ func (v *view) selection(what string) (gatehouse.DeadLetterSelection, error) {
 	}
 	ids := v.r.PostForm["push"]
 	if len(ids) == 0 {
-		return gatehouse.DeadLetterSelection{}, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to %s", what)
+		return gatehouse.DeadLetterSelection{}, gatehouse.E(gatehouse.CodeInvalid, "select the dead letters to %s", verb)
 	}
 	return gatehouse.DeadLetterSelection{IDs: ids}, nil
 }
@@ -219,13 +225,13 @@ func (v *view) planned(act string, done int, results []gatehouse.DeadLetterResul
 	return p
 }
 
-// actOn carries out an act on dead letters, or plans it, and shows the dispatch page with the result. what is
-// the act's verb, for messages.
-func (c *Console) actOn(v *view, what string, act func(gatehouse.DeadLetterSelection, *dispatchPage) error) error {
+// actOn carries out an act on dead letters, or plans it, and shows the dispatch page with the result. verb is
+// the act's, for messages.
+func (c *Console) actOn(v *view, verb string, act func(gatehouse.DeadLetterSelection, *dispatchPage) error) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	s, err := v.selection(what)
+	s, err := v.selection(verb)
 	if err != nil {
 		return c.dispatchRefused(v, err)
 	}

@@ -1,13 +1,16 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // TestDeadLettersByError: pushes that failed with the same error are one group; a command on it
@@ -59,6 +62,70 @@ func TestDeadLettersByError(t *testing.T) {
 		has("1 dead letter is settled")
 	if got := w.action(unknown.ID).Status; got != gatehouse.StatusApplied {
 		t.Errorf("the unknown outcome is %s", got)
+	}
+}
+
+// shortPages is a dispatcher whose pages have one dead letter.
+type shortPages struct{ *gate.Gate }
+
+func (s shortPages) ListDeadLetters(
+	ctx context.Context, f gatehouse.DeadLetterFilter,
+) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	f.Limit = 1
+	return s.Gate.ListDeadLetters(ctx, f)
+}
+
+// TestDeadLettersOnLaterPages: each page counts all dead letters and groups, and shows the groups with rows on it.
+func TestDeadLettersOnLaterPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Dispatch = shortPages{w.gate}
+	w.public("")
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	for _, words := range []string{"the price is too high", "no such item"} {
+		a := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = words[:3] })
+		w.settled(a, ana, gatehouse.PushFailed, "http_422", words)
+	}
+	page := ana.get("/dispatch").want(http.StatusOK).has("2 dead letters in 2 groups", "the price is too high")
+	next := regexp.MustCompile(`href="(/dispatch\?dead=[^"]+)"`).FindStringSubmatch(page.body)
+	if next == nil {
+		t.Fatalf("there is no next page:\n%s", page.body)
+	}
+	page = ana.get(next[1]).want(http.StatusOK).has("2 dead letters in 2 groups")
+	if n := strings.Count(page.body, testid("dead-group")); n != 1 {
+		t.Errorf("the second page shows %d groups", n)
+	}
+}
+
+// slowType has the statistics of a rare type that takes longer than all types together.
+type slowType struct{ *gate.Gate }
+
+func (slowType) Insights(context.Context, gatehouse.InsightFilter) (*gatehouse.Insights, error) {
+	minute, day := gatehouse.Span(time.Minute), gatehouse.Span(24*time.Hour)
+	return &gatehouse.Insights{
+		Seen: 100, All: gatehouse.Insight{Proposed: 100, P50: minute, P90: minute, P99: minute},
+		ByType: []gatehouse.Insight{
+			{Name: "usual", Proposed: 99, P50: minute, P90: minute, P99: minute},
+			{Name: "rare", Proposed: 1, P50: day, P90: day, P99: day},
+		},
+	}, nil
+}
+
+// TestBarsFitTheChart: no bar is wider than its chart.
+func TestBarsFitTheChart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Statistics = slowType{w.gate}
+	w.public("")
+	page := w.signIn("ana", gatehouse.RoleApprover).get("/insights").want(http.StatusOK)
+	bars := regexp.MustCompile(`<rect class="bar-p[^>]* width="([\d.]+)"`).FindAllStringSubmatch(page.body, -1)
+	for _, bar := range bars {
+		if width, err := strconv.ParseFloat(bar[1], 64); err != nil || width > 400 {
+			t.Errorf("a bar of width %s, %v", bar[1], err)
+		}
+	}
+	if len(bars) != 6 {
+		t.Errorf("the chart has %d bars", len(bars))
 	}
 }
 

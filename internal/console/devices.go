@@ -145,7 +145,7 @@ func (c *Console) testDevice(v *view) error {
 }
 
 func (c *Console) removeDevice(v *view) error {
-	if err := v.sure(); err != nil {
+	if err := v.requireConfirmed(); err != nil {
 		return c.devicesRefused(v, err)
 	}
 	if err := c.cfg.Devices.RemoveDevice(v.ctx, v.r.PathValue("device")); err != nil {
@@ -155,7 +155,7 @@ func (c *Console) removeDevice(v *view) error {
 }
 
 func (c *Console) devicesRefused(v *view, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}

@@ -160,7 +160,7 @@ func (c *Console) resolve(v *view) error {
 
 // dispatchRefused shows the page's present state with the error.
 func (c *Console) dispatchRefused(v *view, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}

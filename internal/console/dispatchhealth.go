@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// queueFigures returns one bar for each point in time of the queue; of gives its size and words.
+// queueFigures returns one bar for each point in time of the queue; of gives its size, label and title.
 func queueFigures(points []gatehouse.QueuePoint, of func(gatehouse.QueuePoint) measure) (list []measure) {
 	for _, q := range points {
 		f := of(q)
@@ -19,15 +19,15 @@ func queueFigures(points []gatehouse.QueuePoint, of func(gatehouse.QueuePoint) m
 
 func depthOf(q gatehouse.QueuePoint) measure {
 	n := strconv.Itoa(q.Depth)
-	return measure{size: float64(q.Depth), words: n, title: n + " waiting"}
+	return measure{size: float64(q.Depth), label: n, title: n + " waiting"}
 }
 
 func oldestOf(q gatehouse.QueuePoint) measure {
 	if q.Depth == 0 {
-		return measure{words: "–"}
+		return measure{label: "–"}
 	}
 	old := span(q.Oldest.D())
-	return measure{size: float64(q.Oldest), words: old, title: old}
+	return measure{size: float64(q.Oldest), label: old, title: old}
 }
 
 // breakerWord is the state of a breaker in words.
@@ -49,8 +49,8 @@ func hourly(x gatehouse.ConnectorHealth) string {
 	return strconv.Itoa(x.AppliedLastHour) + " applied, " + strconv.Itoa(x.FailedLastHour) + " failed"
 }
 
-// waitingSince is how long a connector's oldest push has waited.
-func waitingSince(at time.Time, x gatehouse.ConnectorHealth) string {
+// waited is how long a connector's oldest push has waited.
+func waited(at time.Time, x gatehouse.ConnectorHealth) string {
 	if x.OldestAt == nil || !x.OldestAt.Before(at) {
 		return "–"
 	}

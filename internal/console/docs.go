@@ -71,7 +71,7 @@ func renderDoc(name string, source []byte) (title, html string, err error) {
 		return ast.WalkContinue, nil
 	})
 	for _, n := range links {
-		linkPage(name, n.(*ast.Link))
+		rewriteLink(name, n.(*ast.Link))
 	}
 	for _, n := range pictures {
 		if parent := n.Parent(); parent.ChildCount() == 1 {
@@ -97,9 +97,9 @@ func renderDoc(name string, source []byte) (title, html string, err error) {
 	).Replace(b.String()), nil
 }
 
-// linkPage changes the destination of a link to another page to that page's URL in the console. A link to any
+// rewriteLink changes the destination of a link to another page to that page's URL in the console. A link to any
 // other file is replaced by its text.
-func linkPage(name string, n *ast.Link) {
+func rewriteLink(name string, n *ast.Link) {
 	to, err := url.Parse(string(n.Destination))
 	if err != nil || to.IsAbs() || to.Path == "" {
 		return

@@ -41,9 +41,9 @@ func asError(err error) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeInternal, "something went wrong on the server").Because(err)
 }
 
-// shown returns the part of a refusal that its page shows, nil for an error that has a
+// refusalOf returns the part of a refusal that its page shows, nil for an error that has a
 // page of its own.
-func shown(err error) *gatehouse.Error {
+func refusalOf(err error) *gatehouse.Error {
 	e := asError(err)
 	switch e.Code {
 	case gatehouse.CodeInternal, gatehouse.CodeUnauthenticated, gatehouse.CodeNotFound:
@@ -58,7 +58,7 @@ func (v *view) changed(path string, err error, failed **gatehouse.Error, show fu
 	if err == nil {
 		return v.redirect(path)
 	}
-	if *failed = shown(err); *failed == nil {
+	if *failed = refusalOf(err); *failed == nil {
 		return err
 	}
 	return show(gatehouse.StatusOf((*failed).Code))
@@ -114,9 +114,9 @@ func errorTitle(code gatehouse.Code) string {
 		gatehouse.CodeInProgress:          "Please try again",
 		gatehouse.CodeRateLimited:         "Please try again",
 		gatehouse.CodeInternal:            "Something went wrong",
-		gatehouse.CodeMalformed:           "That cannot be accepted",
-		gatehouse.CodeInvalid:             "That cannot be accepted",
-		gatehouse.CodeBodyTooLarge:        "That cannot be accepted",
+		gatehouse.CodeMalformed:           "The request is not valid",
+		gatehouse.CodeInvalid:             "The request is not valid",
+		gatehouse.CodeBodyTooLarge:        "The request is not valid",
 	}[code], "Not possible")
 }
 
@@ -203,6 +203,7 @@ func fieldWord(pointer string) string {
 		"connector":    "Connector",
 		"count":        "Number of actions",
 		"decision":     "Decision",
+		"disabled":     "Disabled",
 		"ends_at":      "Until",
 		"for":          "For how long",
 		"from":         "For",

@@ -87,13 +87,14 @@ func (c *Console) changes(v *view) error {
 			continue
 		case <-waiting:
 			waiting, rest, changed = nil, time.After(quiet), true
+			grown() // the next heartbeat reports only later changes
 		case <-beat.C:
 			changed = grown()
 		}
 		if v.identify(true) != nil {
 			return nil
 		}
-		text := ": still here\n\n"
+		text := ": keep-alive\n\n"
 		if changed {
 			number++
 			text = changedEvent(number)

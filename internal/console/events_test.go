@@ -146,6 +146,26 @@ func TestChangesSayOnlyThatSomethingChanged(t *testing.T) {
 	}
 }
 
+// TestAHintedChangeIsSentOnce: the heartbeat after a hint does not report the hinted change again.
+func TestAHintedChangeIsSentOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.console.SetHeartbeat(2 * time.Second)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	bot := w.agent("bot")
+	w.tellNumbered()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	lines, _ := ana.stream(ctx, "")
+	begins(t, lines)
+	w.propose(bot, nil)
+	w.tellNumbered()
+	saysChanged(t, lines, "2")
+	if line := next(t, lines); line != ": keep-alive" {
+		t.Errorf("after the change the stream says %q", line)
+	}
+}
+
 // TestTheEndOfASessionCutsItsStream ends sessions in every possible way without any other change.
 // The stream ends at once, not at the next heartbeat.
 func TestTheEndOfASessionCutsItsStream(t *testing.T) {
@@ -251,13 +271,13 @@ func TestLostHintCostsAHeartbeat(t *testing.T) {
 	defer stop()
 	lines, _ := ana.stream(ctx, "")
 	begins(t, lines)
-	if line := next(t, lines); line != ": still here" {
+	if line := next(t, lines); line != ": keep-alive" {
 		t.Fatalf("a quiet stream says %q", line)
 	}
 	w.propose(bot, nil)
 	w.number() // sequences without a hint
 	line := next(t, lines)
-	for end := time.Now().Add(time.Minute); line == ": still here" && time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); line == ": keep-alive" && time.Now().Before(end); {
 		line = next(t, lines)
 	}
 	if line != "id: 2" {
@@ -320,7 +340,7 @@ func TestRunPageSeesUnloggedChanges(t *testing.T) {
 			c.change(w, runs.New(gate.New(w.store, targets{w}, &wake.Hub{}, gate.Config{},
 				slog.New(slog.DiscardHandler)), runs.Config{}))
 			for line, beats := "", 0; line != "event: changed"; {
-				if line = next(t, lines); line == ": still here" {
+				if line = next(t, lines); line == ": keep-alive" {
 					beats++
 				}
 				if line == "" || beats == 3 {

@@ -53,5 +53,8 @@ func OfEvent(event string) (kinds int, sentence bool) {
 	return kinds, sentence
 }
 
-// Cell is a text as the export of the audit log writes it.
-func Cell(text string) string { return cell(text) }
+// EscapeFormula is a text as the export of the audit log writes it.
+func EscapeFormula(text string) string { return escapeFormula(text) }
+
+// BrowserWord is the common name of the browser with a User-Agent header.
+func BrowserWord(agent string) string { return browserWord(agent) }

@@ -25,6 +25,14 @@ func (v *view) ago(t time.Time) string {
 	return span(d) + " ago"
 }
 
+// until says in how long t comes, "now" if it has come.
+func (v *view) until(t time.Time) string {
+	if d := t.Sub(v.now); d > 0 {
+		return "in " + span(d)
+	}
+	return "now"
+}
+
 // left says how much time remains until t, or that t has passed.
 func (v *view) left(t time.Time) string {
 	d := t.Sub(v.now)

@@ -1,12 +1,14 @@
 package console_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // members are the names in a group; nil if it is empty or does not exist.
@@ -39,6 +41,27 @@ func (w *world) wantMembers(when, group string, want ...string) {
 	if got := w.members(group); !slices.Equal(got, want) {
 		w.t.Errorf("%s: %s has %v, want %v", when, group, got, want)
 	}
+}
+
+// lateGroups is an administration that does not see yet which groups exist.
+type lateGroups struct{ *gate.Gate }
+
+func (lateGroups) FindGroup(context.Context, string) (*gatehouse.Group, error) {
+	return nil, gatehouse.E(gatehouse.CodeNotFound, "no such group")
+}
+
+// TestNewGroupKeepsTheMembersOfAnother: a group that another administrator creates meanwhile keeps its members.
+func TestNewGroupKeepsTheMembersOfAnother(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Admin = lateGroups{w.gate}
+	w.public("")
+	root := w.signIn("root", gatehouse.RoleAdmin)
+	w.principal("ana", gatehouse.KindPerson, gatehouse.RoleApprover)
+	_, err := w.gate.PutGroup(w.admin, "finance", gatehouse.GroupMembers{Members: []string{"ana"}})
+	must(t, err)
+	root.post("/settings/groups", "name", "finance").want(http.StatusConflict).has("The group finance exists")
+	w.wantMembers("created twice", "finance", "ana")
 }
 
 func TestGroupsPage(t *testing.T) {

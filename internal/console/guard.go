@@ -125,9 +125,9 @@ func (v *view) showEditToken() error {
 	return err
 }
 
-// fresh reports whether the sign-in is recent enough to change rights, credentials and rules
+// recentSignIn reports whether the sign-in is recent enough to change rights, credentials and rules
 // without the edit token.
-func (v *view) fresh() bool { return v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn }
+func (v *view) recentSignIn() bool { return v.now.Sub(v.session.CreatedAt) < gatehouse.FreshSignIn }
 
 // toSignIn redirects the browser to the sign-in page, which returns here. A script that asked for a
 // part of a page is told to navigate.

@@ -68,7 +68,7 @@ func (c *Console) search(v *view) error {
 		a, err := c.cfg.Actions.FindAction(v.ctx, q)
 		switch {
 		case err == nil:
-			return v.redirect("/actions/" + url.PathEscape(a.ID))
+			return v.redirect(actionPath(a.ID))
 		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
 			return err
 		}
@@ -87,5 +87,5 @@ func (c *Console) search(v *view) error {
 			return v.redirect(item.Path)
 		}
 	}
-	return v.redirect("/inbox?" + url.Values{"tab": {"team"}, "q": {q}}.Encode())
+	return v.redirect("/inbox?" + url.Values{"tab": {tabTeam}, "q": {q}}.Encode())
 }

@@ -18,7 +18,6 @@ var iconPaths = map[string]string{
 	"settings": "M3 6h8M15 6h2M13 4v4M3 14h2M9 14h8M7 12v4",
 	"search":   "M9 3.500a5.500 5.500 0 1 1 0 11 5.500 5.500 0 0 1 0-11zM13 13l4 4",
 	"more":     "M4 10h.01M10 10h.01M16 10h.01",
-	"empty":    "M3 11l2.500-7h9L17 11v5H3zM3 11h4l1.200 2h3.600L13 11h4",
 }
 
 // inBottomBar are the sections that the phone's bottom bar shows directly.

@@ -235,7 +235,7 @@ func (c *Console) inboxNew(v *view) error {
 		return err
 	}
 	if q.Empty && fresh.n > 0 {
-		v.w.Header().Set("HX-Redirect", q.fresh().url())
+		v.w.Header().Set("HX-Redirect", q.firstPageQuery().url())
 	}
 	return v.write(http.StatusOK, freshPill(q, fresh))
 }

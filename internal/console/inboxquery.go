@@ -203,8 +203,8 @@ func (q inboxQuery) tab(tab string) inboxQuery {
 	return q.with("")
 }
 
-// fresh returns the first page of the same list, without a snapshot.
-func (q inboxQuery) fresh() inboxQuery {
+// firstPageQuery returns the first page of the same list, without a snapshot.
+func (q inboxQuery) firstPageQuery() inboxQuery {
 	q.Cursor, q.Skip, q.Snap = "", 0, time.Time{}
 	return q.with("")
 }

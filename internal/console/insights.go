@@ -71,27 +71,16 @@ func (p *insightsPage) url(w window, actionType, by string) string {
 	return "/insights?" + q.Encode()
 }
 
-// rows is the URL of the inbox with the actions that a figure of this page counts.
-func (p *insightsPage) rows(tab, status, actionType, by string) string {
-	return p.query(tab, status, actionType, by).url()
-}
-
-// decided is the inbox's URL for the actions with this kind of decision.
-func (p *insightsPage) decided(how gatehouse.DecidedHow, actionType, by string) string {
-	q := p.query(tabDecided, "", actionType, by)
-	q.Decided = how
-	return q.url()
-}
-
-func (p *insightsPage) query(tab, status, actionType, by string) inboxQuery {
-	return inboxQuery{Tab: tab, Status: gatehouse.Status(status), Type: actionType, By: by, From: p.x.Since, To: p.x.Until}
+// query is the inbox's query for the actions that a figure of this page counts.
+func (p *insightsPage) query(actionType, by string) inboxQuery {
+	return inboxQuery{Type: actionType, By: by, From: p.x.Since, To: p.x.Until}
 }
 
 // waiting is the inbox's URL for the pending actions of one risk level, in the waiting-time bucket
 // i of the heat map.
 func (p *insightsPage) waiting(r gatehouse.RiskLevel, i int) string {
-	q := p.query(tabTeam, "", p.filter.ActionType, p.filter.ProposedBy)
-	q.Risk = r
+	q := p.query(p.filter.ActionType, p.filter.ProposedBy)
+	q.Tab, q.Risk = tabTeam, r
 	bounds := gatehouse.WaitBuckets()
 	if i < len(bounds) {
 		if from := p.x.Until.Add(-bounds[i]); from.After(q.From) {
@@ -111,6 +100,14 @@ func rateText(i gatehouse.Insight) string {
 		return "–"
 	}
 	return strconv.Itoa(int(math.Round(share*100))) + " % of " + strconv.Itoa(i.Approved+i.Rejected)
+}
+
+// slowest is the longest p99 of the rows that the chart shows.
+func slowest(list []gatehouse.Insight) (longest time.Duration) {
+	for _, x := range list[:min(len(list), insightRows)] {
+		longest = max(longest, x.P99.D())
+	}
+	return longest
 }
 
 // barWidth is the length of a bar for a duration. The scale is logarithmic, because durations span

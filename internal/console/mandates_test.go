@@ -62,7 +62,8 @@ func TestMandatesPage(t *testing.T) {
 	of := path + "/" + id
 	ana.post(of+"/narrow", "count", "41").want(http.StatusUnprocessableEntity).
 		has("Number of actions: must be 0 to 40: widening needs a new plan", `value="41"`).lacks("/in_all")
-	ana.post(of + "/narrow").want(http.StatusUnprocessableEntity).has("Type a maximum of actions, of money, or both.")
+	ana.post(of + "/narrow").want(http.StatusUnprocessableEntity).
+		has("Give a maximum number of actions, a maximum amount, or both.")
 	ana.post(of+"/narrow", "count", "x").want(http.StatusUnprocessableEntity).has("must be a number")
 	ana.post(of+"/narrow", "count", "20", "amounts", "USD=500").want(http.StatusOK).has("Used 1 of 20, 12.5 of 500 USD")
 	ana.post(of + "/pause").want(http.StatusOK).has("bot: paused by ana")

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -72,18 +73,24 @@ func (c *Console) showMessages(v *view, p *messagesView) error {
 		return err
 	}
 	p.list = page.Items
-	here := url.Values{}
-	if p.failed {
-		here.Set("show", "failed")
-	}
 	if f.Cursor != "" {
-		p.first = messagesPath + "?" + here.Encode()
+		p.first = v.messagesURL("", "")
 	}
 	if page.NextCursor != "" {
-		here.Set("cursor", page.NextCursor)
-		p.more = messagesPath + "?" + here.Encode()
+		p.more = v.messagesURL("", page.NextCursor)
 	}
 	return v.render(http.StatusOK, "Messages", settingsPath, messagesBody(v, p))
+}
+
+// messagesURL is the URL of the messages, or of an act on them, with the filter of this request.
+func (v *view) messagesURL(act, cursor string) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"show": v.query("show"), "cursor": cursor} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return strings.TrimSuffix(messagesPath+act+"?"+q.Encode(), "?")
 }
 
 func (c *Console) retryMessage(v *view) error {
@@ -93,7 +100,7 @@ func (c *Console) retryMessage(v *view) error {
 	if _, err := c.cfg.Notifications.RetryNotification(v.ctx, v.r.PostForm.Get("id")); err != nil {
 		return err
 	}
-	return v.redirect(messagesPath)
+	return v.redirect(v.messagesURL("", v.query("cursor")))
 }
 
 // retryFailed sends the messages again that failed on a channel in the last day.
@@ -112,7 +119,7 @@ func (c *Console) retryFailed(v *view) error {
 			return err
 		}
 		if r.Cursor = answer.NextCursor; r.Cursor == "" {
-			return v.redirect(messagesPath)
+			return v.redirect(v.messagesURL("", ""))
 		}
 	}
 }

@@ -38,7 +38,12 @@ func TestMessages(t *testing.T) {
 	olga.post("/settings/messages/retry-failed", "channel", "hook").want(http.StatusOK).has(testid("retry"))
 	olga.post("/settings/messages/retry-failed", "channel",
 		"mail").want(http.StatusOK).has("queued").lacks(testid("retry"))
+	page.has(`action="/settings/messages/retry?show=failed"`, `action="/settings/messages/retry-failed?show=failed"`)
 	olga.post("/settings/messages/retry", "id", "ntf_1").want(http.StatusOK).has("queued").lacks(testid("retry"))
+	again := olga.post("/settings/messages/retry?cursor=&show=failed", "id", "ntf_1").want(http.StatusOK)
+	if again.url.RawQuery != "show=failed" {
+		t.Errorf("a retry leads to %s", again.url)
+	}
 	olga.post("/settings/messages/test", "channel", "mail").want(http.StatusForbidden)
 }
 

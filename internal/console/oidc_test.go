@@ -21,7 +21,7 @@ import (
 // idp manages one test's people at the provider that all tests share.
 type idp struct {
 	*idptest.Provider
-	idptest.Telling
+	idptest.TokenFaults
 	w      *world
 	issuer string
 }
@@ -69,7 +69,7 @@ func (i *idp) subject(name string) string { return i.w.t.Name() + "#" + name }
 // join registers a person at the provider, with groups.
 func (i *idp) join(name string, groups ...string) {
 	i.Join(idptest.Person{Subject: i.subject(name), Username: name, Password: "p", Email: "same@acme.test", Groups: groups,
-		Tell: &i.Telling})
+		Faults: &i.TokenFaults})
 }
 
 var hiddenID = regexp.MustCompile(`name="id" value="([^"]+)"`)

@@ -35,8 +35,8 @@ type payload struct {
 	refs          []string
 	// artifact is the attached diff; nil if there is none or it is left out.
 	artifact *card.Artifact
-	// hidden counts the omitted entries; an omitted diff counts with its weight. With full, hidden is
-	// zero unless the payload exceeds wholeWeight.
+	// hidden counts the omitted entries; an omitted diff counts as one. With full, hidden is zero unless
+	// the payload exceeds wholeWeight.
 	hidden int
 	full   bool
 }
@@ -53,24 +53,19 @@ func newPayload(a *gatehouse.Action, full bool) payload {
 			p.changes = append(p.changes, c)
 		}
 	}
-	card.ByWeight(p.changes)
+	card.ByRank(p.changes)
 	limit := firstWeight
 	if full {
 		limit = wholeWeight
 	}
 	budget := limit
-	for i, c := range p.changes {
-		if budget -= weight(c); budget < 0 {
-			p.hidden += len(p.changes) - i
-			p.changes = p.changes[:i]
-			break
-		}
-	}
-	for i, c := range p.same {
-		if budget -= weight(c); budget < 0 {
-			p.hidden += len(p.same) - i
-			p.same = p.same[:i]
-			break
+	for _, list := range []*[]card.Change{&p.changes, &p.same} {
+		for i, c := range *list {
+			if budget -= weight(c); budget < 0 {
+				p.hidden += len(*list) - i
+				*list = (*list)[:i]
+				break
+			}
 		}
 	}
 	if n := len(p.refs); n > limit {
@@ -87,7 +82,7 @@ func newPayload(a *gatehouse.Action, full bool) payload {
 			n += linesWeight(b.Lines)
 		}
 		if p.artifact = art; n > limit {
-			p.hidden += n
+			p.hidden++
 			p.artifact = nil
 		}
 	}

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -177,7 +178,7 @@ func (c *Console) applyPolicy(v *view) error {
 		if gatehouse.CodeOf(err) == gatehouse.CodePolicyGated {
 			a, err := c.cfg.Policies.ProposePolicy(v.ctx, gatehouse.PolicyProposal{Source: e.source})
 			if err == nil {
-				return v.redirect("/actions/" + a.ID)
+				return v.redirect(actionPath(a.ID))
 			}
 			e.outcome = asError(err)
 		} else if err != nil {
@@ -290,14 +291,8 @@ func outcomeWords(o gatehouse.Outcome) string {
 }
 
 func whoMayAnswer(x *gatehouse.Explanation) string {
-	who := gatehouse.Whom(nil, x.Groups, x.People)
-	for _, r := range x.Roles {
-		who = append(who, "role "+string(r))
-	}
-	if len(who) == 0 {
-		return "any approver but the proposer"
-	}
-	return strings.Join(who, ", ")
+	return cmp.Or(audienceWords(gatehouse.Audience{Roles: x.Roles, People: x.People, Groups: x.Groups}),
+		"any approver but the proposer")
 }
 
 // lineLink leads to a line of the shown text. In the editor, the script moves to the line instead.

@@ -253,7 +253,7 @@ func policiesBody(v *view, p *policiesView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "activate").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "activate").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1018,7 +1018,7 @@ func policyEditor(v *view, e *policyEdit) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if e.check != nil && e.check.OK() {
-			templ_7745c5c3_Err = freshness(v.fresh(), "apply").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "apply").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1065,7 +1065,7 @@ func policyEditor(v *view, e *policyEdit) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if e.check.OK() {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<p>No findings.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 90, "<p>No errors.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -36,7 +36,7 @@ func (c *Console) setMessagePreference(v *view) error {
 	if err == nil {
 		return c.showDevices(v, http.StatusOK, &devicesView{saved: saved.Channel})
 	}
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}

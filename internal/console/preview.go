@@ -13,11 +13,11 @@ import (
 // preview is the preview of an action by its target.
 type preview struct {
 	card.Preview
-	// shows is set when there is a preview. at is the time at which the target was asked. why is the
+	// available is set when there is a preview. at is the time at which the target was asked. failure is the
 	// reason why the target did not answer.
-	shows bool
-	at    time.Time
-	why   string
+	available bool
+	at        time.Time
+	failure   string
 	// canAsk is set when this person may request a preview, asked when the preview was requested.
 	canAsk, asked bool
 }
@@ -34,11 +34,11 @@ func (c *Console) askPreview(v *view, p *actionPage) {
 	p.preview.asked = true
 	got, err := c.cfg.Targets.Preview(v.ctx, p.a.ID)
 	if err != nil {
-		p.preview.why = asError(err).Detail
+		p.preview.failure = asError(err).Detail
 		return
 	}
 	p.preview.at = got.AskedAt
-	p.preview.Preview, p.preview.shows = card.DescribePreview(p.a.Connector, got, card.UndoText(p.a, v.now))
+	p.preview.Preview, p.preview.available = card.DescribePreview(p.a.Connector, got, card.UndoText(p.a, v.now))
 }
 
 // actionPreview serves the part of an action's page with the preview.

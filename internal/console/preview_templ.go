@@ -66,19 +66,19 @@ func previewPart(v *view, p *actionPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if !p.preview.shows {
+		if !p.preview.available {
 			templ_7745c5c3_Err = canUndo(card.UndoText(p.a, v.now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
 		switch {
-		case p.preview.shows:
+		case p.preview.available:
 			templ_7745c5c3_Err = previewBody(v, p).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case p.preview.why != "":
+		case p.preview.failure != "":
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"muted\" data-testid=\"no-preview\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -92,7 +92,7 @@ func previewPart(v *view, p *actionPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hostile(p.preview.why).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = hostile(p.preview.failure).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -335,7 +335,7 @@ func canUndo(text string) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if text != "" {
-			var templ_7745c5c3_Var16 = []any{templ.KV("warn-text", card.Lasts(text)), templ.KV("muted", !card.Lasts(text))}
+			var templ_7745c5c3_Var16 = []any{templ.KV("warn-text", card.SaysIrreversible(text)), templ.KV("muted", !card.SaysIrreversible(text))}
 			templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var16...)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -83,9 +83,12 @@ func (p *reviewPage) decidable() bool {
 	return p.open.State == gatehouse.ReviewPending && (p.open.Proven != "" || p.byCode())
 }
 
-// approvable reports whether the page shows the complete action and may approve it.
-func (p *reviewPage) approvable() bool {
-	return p.action.payload.hidden == 0 && p.action.step.Refused == ""
+// locked says why the page cannot approve the action; "" if it can.
+func (p *reviewPage) locked() string {
+	if p.action.payload.hidden > 0 {
+		return "the change does not fit on this page: open it in Gatehouse"
+	}
+	return p.action.step.Refused
 }
 
 // review shows the page, and changes nothing in the store.
@@ -103,7 +106,7 @@ func (c *Console) reviewOpened(v *view) error {
 	if err := v.parse(); err != nil {
 		return err
 	}
-	if !v.sameSite() {
+	if !v.sameOrigin() {
 		return gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site")
 	}
 	device := v.cookie(c.named(plainDevice, secureDevice))
@@ -193,10 +196,10 @@ func (v *view) reviewFailed(err error) error {
 	return v.write(gatehouse.StatusOf(e.Code), reviewLayout(v, errorPage(v, e)))
 }
 
-// sameSite reports whether the browser declares that the form comes from this origin, by
+// sameOrigin reports whether the browser declares that the form comes from this origin, by
 // Sec-Fetch-Site or else by Origin. Every browser sends one of them, so a request with neither is
 // refused.
-func (v *view) sameSite() bool {
+func (v *view) sameOrigin() bool {
 	if site := v.r.Header.Get("Sec-Fetch-Site"); site != "" {
 		return site == "same-origin"
 	}
@@ -213,23 +216,18 @@ func (c *Console) decideReview(v *view, choice gatehouse.DecisionKind) error {
 	if err != nil {
 		return v.reviewFailed(err)
 	}
-	p.answer, err = c.answerReview(v, p)
-	if err == nil {
-		again, err := c.openReview(v, p.token, choice)
-		if err != nil {
-			return v.reviewFailed(err)
-		}
-		again.answer = p.answer
-		return v.showReview(again)
+	answer, refused := c.answerReview(v, p)
+	if refused != nil && asError(refused).Code == gatehouse.CodeInternal {
+		return refused
 	}
-	if p.outcome = asError(err); p.outcome.Code == gatehouse.CodeInternal {
-		return err
-	}
-	outcome := p.outcome
 	if p, err = c.openReview(v, p.token, choice); err != nil {
 		return v.reviewFailed(err)
 	}
-	p.outcome, p.notes = outcome, v.form("reason")
+	if refused != nil {
+		p.outcome, p.notes = asError(refused), v.form("reason")
+	} else {
+		p.answer = answer
+	}
 	return v.showReview(p)
 }
 
@@ -239,7 +237,7 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 		Decision: p.choice, Reason: strings.TrimSpace(v.form("reason")), Code: v.form("code"),
 		Device: v.cookie(c.named(plainDevice, secureDevice)),
 	}
-	if !v.sameSite() {
+	if !v.sameOrigin() {
 		return nil, gatehouse.E(gatehouse.CodeSignInRequired, "the request came from another site: nothing was decided")
 	}
 	err := c.cfg.Reviews.TakeReviewNonce(v.ctx, p.open.ID, p.token, v.cookie(c.named(plainReview, secureReview)),
@@ -249,8 +247,8 @@ func (c *Console) answerReview(v *view, p *reviewPage) (*gatehouse.Answer, error
 	}
 	if p.open.State == gatehouse.ReviewPending {
 		switch {
-		case d.Decision == gatehouse.Approve && !p.approvable():
-			return nil, gatehouse.E(gatehouse.CodeInvalid, "the change does not fit on this page: open it in Gatehouse")
+		case d.Decision == gatehouse.Approve && p.locked() != "":
+			return nil, gatehouse.E(gatehouse.CodeInvalid, "%s", p.locked())
 		case d.Decision == gatehouse.Reject && d.Reason == "":
 			return nil, gatehouse.E(gatehouse.CodeInvalid, "say why you reject it: the proposer and the next reviewer read it")
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runline"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -50,7 +51,7 @@ type runPage struct {
 	graph []drawnNode
 	// chosen is the id of the step that is shown at first.
 	chosen string
-	costs  []modelCost
+	costs  []*runline.ModelCost
 	// reflexion is the run's lessons, nil when there are none yet.
 	reflexion *gatehouse.Reflexion
 	raw       *rawBudget
@@ -69,7 +70,7 @@ func (c *Console) openRun(v *view, id string) (*runPage, error) {
 }
 
 func (c *Console) runPageOf(v *view, d *gatehouse.RunDetail) (*runPage, error) {
-	p := &runPage{d: d, state: stateOfRun(d), time: newTimeline(d, v.now), costs: costsOf(d.Usage),
+	p := &runPage{d: d, state: runFingerprint(d), time: newTimeline(d, v.now), costs: runline.CostsOf(d.Usage),
 		raw: &rawBudget{left: maxRaw}}
 	p.waits = waitsOf(d)
 	def, err := c.definition(v, d.Workflow, d.Version)
@@ -126,8 +127,8 @@ func (c *Console) reflexionOf(v *view, r *gatehouse.Run) (*gatehouse.Reflexion, 
 	return nil, nil
 }
 
-// stateOfRun is a fingerprint of the run's state; a page made with another fingerprint is stale.
-func stateOfRun(d *gatehouse.RunDetail) string {
+// runFingerprint is a fingerprint of the run's state; a page made with another fingerprint is stale.
+func runFingerprint(d *gatehouse.RunDetail) string {
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
 	if err := enc.Encode(d); err != nil {
@@ -157,7 +158,7 @@ func (c *Console) runLive(v *view) error {
 	if err != nil {
 		return err
 	}
-	if v.query("seen") == stateOfRun(d) {
+	if v.query("seen") == runFingerprint(d) {
 		v.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
@@ -222,7 +223,7 @@ func (c *Console) retryRun(v *view) error {
 
 // runRefused shows the run's present state with the error.
 func (c *Console) runRefused(v *view, id string, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}

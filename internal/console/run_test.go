@@ -122,7 +122,7 @@ func TestRunPage(t *testing.T) {
 	p.has(
 		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.",
 		"asking version 1", "by bot over the API",
-		"ask : anybody with the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum",
+		"ask : the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum",
 		"&lt;img src=x onerror=alert(1)&gt;", "1.50e0",
 		`href="/actions/`+run.StepOf("ask").ActionID+`"`, testid("run-action"),
 	)
@@ -278,6 +278,7 @@ func TestWorkflowPages(t *testing.T) {
 	// A person who may propose may start a run. An error of the input is shown at its field, and
 	// the typed text stays.
 	vic.post("/workflows/asking/start", "input", `{"n":1}`).want(http.StatusForbidden)
+	pia.get("/workflows/asking?version=1").want(http.StatusOK).lacks(testid("start"))
 	page := pia.get("/workflows/asking").has(testid("start"), "Schema of the input")
 	once := between(page.body, `name="once" value="`, `"`)
 	for _, x := range [][2]string{

@@ -94,7 +94,8 @@ func (c *Console) doBulkRuns(v *view) error {
 		if err != nil {
 			x.r, x.failed = nil, asError(err)
 			if x.failed.Code == gatehouse.CodeInternal {
-				c.log.ErrorContext(v.ctx, b.done+" of a run", "request_id", v.requestID, "run", id, "error", err)
+				c.log.ErrorContext(v.ctx, "a run was not canceled or retried", "do", b.done, "request_id", v.requestID,
+					"run", id, "error", err)
 			}
 		}
 		b.results = append(b.results, x)

@@ -92,7 +92,7 @@ func bulkRunsView(v *view, b *bulkRuns) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<label>Why? <input type=\"text\" name=\"reason\" maxlength=\"500\"></label><p><button type=\"submit\" name=\"do\" value=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<label>Why? <input type=\"text\" name=\"reason\" maxlength=\"2000\"></label><p><button type=\"submit\" name=\"do\" value=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

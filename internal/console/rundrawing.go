@@ -49,14 +49,16 @@ func readDrawing(svg string) ([]drawnNode, error) {
 		switch x := token.(type) {
 		case xml.StartElement:
 			if !strings.Contains(drawnElements, " "+x.Name.Local+" ") || len(open) > maxDrawnDepth {
-				return nil, gatehouse.E(gatehouse.CodeInternal, "a drawing has the element %s", gatehouse.Quote(x.Name.Local))
+				return nil, gatehouse.E(gatehouse.CodeInternal,
+					"a drawing has the forbidden element %s, or is nested too deeply", gatehouse.Quote(x.Name.Local))
 			}
 			n := drawnNode{name: x.Name.Local}
 			for _, a := range x.Attr {
 				switch {
 				case a.Name.Local == "xmlns":
 				case a.Name.Space != "", !strings.Contains(drawnAttributes, " "+a.Name.Local+" "):
-					return nil, gatehouse.E(gatehouse.CodeInternal, "a drawing has the attribute %s", gatehouse.Quote(a.Name.Local))
+					return nil, gatehouse.E(gatehouse.CodeInternal, "a drawing has the forbidden attribute %s",
+						gatehouse.Quote(a.Name.Local))
 				default:
 					n.attr = append(n.attr, [2]string{a.Name.Local, a.Value})
 				}

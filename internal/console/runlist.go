@@ -96,8 +96,8 @@ type runListPage struct {
 	// seen encodes the runs on the page, for the pill to compare with.
 	seen  string
 	fresh runFresh
-	// any is false while the tenant has no workflow.
-	any bool
+	// hasWorkflows is false while the tenant has no workflow.
+	hasWorkflows bool
 	// short is set when the search by input has stopped before the page was full.
 	short bool
 	// known are the values that the filters suggest.
@@ -105,7 +105,7 @@ type runListPage struct {
 }
 
 func (c *Console) runList(v *view) error {
-	p := &runListPage{any: true, known: make(known)}
+	p := &runListPage{hasWorkflows: true, known: make(known)}
 	var err error
 	if p.q, err = readRunQuery(v.r.URL.Query()); err != nil {
 		return err
@@ -134,7 +134,7 @@ func (c *Console) runList(v *view) error {
 	for _, w := range flows.Items {
 		p.known.add("workflow", w.Name)
 	}
-	p.any = len(flows.Items) > 0
+	p.hasWorkflows = len(flows.Items) > 0
 	return v.render(http.StatusOK, "Runs", "/runs", runListView(v, p))
 }
 
@@ -154,7 +154,7 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 	for _, s := range full.Steps {
 		// A for_each can have a thousand waiting items; two of them are enough.
 		if len(list) == 2 {
-			if text := waitsFor(s, nil); text != "" && text != "its items" {
+			if text := waitsFor(s, nil); text != "" && text != itsItems {
 				more++
 			}
 			continue
@@ -167,7 +167,7 @@ func (c *Console) runWaits(v *view, r *gatehouse.Run) (string, error) {
 			}
 			actions = append(actions, a)
 		}
-		if text := waitsFor(s, actions); text != "" && text != "its items" {
+		if text := waitsFor(s, actions); text != "" && text != itsItems {
 			list = append(list, s.Key+" waits for "+text)
 		}
 	}

@@ -224,7 +224,7 @@ func noRuns(v *view, p *runListPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		case !p.any:
+		case !p.hasWorkflows:
 			templ_7745c5c3_Err = fillsWith(v, "No workflow yet", v.sampleRun).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -112,7 +112,7 @@ func runQueuesView(v *view, q *gatehouse.RunQueues) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					} else {
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<b>nobody holds a step of this tool: is a worker running?</b>")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<b>no worker holds a step of this tool: is a worker running?</b>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

@@ -114,18 +114,15 @@ func whom(a *gatehouse.Action) string {
 	if p == nil || a.Status != gatehouse.StatusPending {
 		return "the outcome of " + a.ActionType + ", which is " + string(a.Status)
 	}
-	who := strings.Join(gatehouse.Whom(nil, p.Groups, p.People), ", ")
-	if who == "" && len(p.Roles) > 0 {
-		who = "anybody with the role " + joinRoles(p.Roles, " or ")
-	}
-	if who == "" {
-		who = "anybody with the role approver"
-	}
+	who := cmp.Or(audienceWords(p.Reached()), "the role approver")
 	if p.Required > 1 {
 		who += ", " + strconv.Itoa(p.Approvals()) + " of " + strconv.Itoa(p.Required) + " have approved"
 	}
 	return who
 }
+
+// itsItems is what a for_each waits for. The items themselves say what they wait for, so summaries leave it out.
+const itsItems = "its items"
 
 // waitsFor says what a step waits for; "" when it does not wait.
 func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
@@ -148,7 +145,7 @@ func waitsFor(s *gatehouse.Step, actions []*gatehouse.Action) string {
 	case s.DueAt != nil:
 		return "its time" + dueText(s, "at")
 	}
-	return "its items"
+	return itsItems
 }
 
 // runWait is a waiting step and what it waits for.
@@ -163,7 +160,7 @@ const shownWaits = 5
 func waitsOf(d *gatehouse.RunDetail) []runWait {
 	var list []runWait
 	for _, s := range d.Steps {
-		if text := waitsFor(s, d.Actions); text != "" && text != "its items" {
+		if text := waitsFor(s, d.Actions); text != "" && text != itsItems {
 			list = append(list, runWait{s, text})
 		}
 	}
@@ -221,66 +218,32 @@ func (b *rawBudget) cut(j gatehouse.JSON) (text string, more int) {
 	return text, more
 }
 
-// shownSteps limits the rows of a page.
-const shownSteps = 500
+// maxRows limits the rows of a page.
+const maxRows = 500
 
 func firstSteps(steps []*gatehouse.Step) []*gatehouse.Step {
-	return steps[:min(len(steps), shownSteps)]
-}
-
-// modelCost is the total cost of the calls to one model.
-type modelCost struct {
-	provider, model string
-	calls           int
-	in, out         int64
-	cost            gatehouse.Decimal
-	currency        string
-}
-
-// costsOf adds up the costs of each model, in the order of the first calls.
-func costsOf(usage []*gatehouse.ModelUsage) []modelCost {
-	var list []modelCost
-	for _, u := range usage {
-		at := -1
-		for i, c := range list {
-			if c.provider == u.Provider && c.model == u.Model && c.currency == u.Currency {
-				at = i
-			}
-		}
-		if at < 0 {
-			list = append(list, modelCost{provider: u.Provider, model: u.Model, currency: u.Currency, cost: "0"})
-			at = len(list) - 1
-		}
-		c := &list[at]
-		c.calls++
-		c.in += u.InputTokens
-		c.out += u.OutputTokens
-		if u.Cost != "" {
-			c.cost = c.cost.Add(u.Cost)
-		}
-	}
-	return list
+	return steps[:min(len(steps), maxRows)]
 }
 
 // totals adds up the costs in each currency.
-func totals(costs []modelCost) []modelCost {
-	var list []modelCost
+func totals(costs []*runline.ModelCost) []*runline.ModelCost {
+	var list []*runline.ModelCost
 	for _, c := range costs {
 		at := -1
 		for i := range list {
-			if list[i].currency == c.currency {
+			if list[i].Currency == c.Currency {
 				at = i
 			}
 		}
 		if at < 0 {
-			list = append(list, modelCost{currency: c.currency, cost: "0"})
+			list = append(list, &runline.ModelCost{Currency: c.Currency, Cost: "0"})
 			at = len(list) - 1
 		}
-		t := &list[at]
-		t.calls += c.calls
-		t.in += c.in
-		t.out += c.out
-		t.cost = t.cost.Add(c.cost)
+		t := list[at]
+		t.Calls += c.Calls
+		t.InputTokens += c.InputTokens
+		t.OutputTokens += c.OutputTokens
+		t.Cost = t.Cost.Add(c.Cost)
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -104,11 +105,11 @@ func TestTimelineIsLogarithmic(t *testing.T) {
 func TestTimelineOfHundreds(t *testing.T) {
 	t.Parallel()
 	d := &gatehouse.RunDetail{Run: &gatehouse.Run{CreatedAt: at(0)}}
-	for range shownSteps + 7 {
+	for range maxRows + 7 {
 		d.Steps = append(d.Steps,
 			&gatehouse.Step{Status: gatehouse.StepRunning, ReadyAt: atPtr(0), StartedAt: atPtr(time.Second)})
 	}
-	if x := newTimeline(d, at(time.Minute)); len(x.rows) != shownSteps || x.left != 7 {
+	if x := newTimeline(d, at(time.Minute)); len(x.rows) != maxRows || x.left != 7 {
 		t.Errorf("%d rows, %d left out", len(x.rows), x.left)
 	}
 	if x := newTimeline(&gatehouse.RunDetail{Run: &gatehouse.Run{}}, at(0)); len(x.rows) != 0 || x.total != 0 {
@@ -169,5 +170,47 @@ func TestLostAttempt(t *testing.T) {
 	failed := &gatehouse.StepAttempt{Outcome: string(gatehouse.StepRetrying), Code: "timeout"}
 	if s := attemptState(failed); stateWord(s) != "to be retried" {
 		t.Errorf("%s", stateWord(s))
+	}
+}
+
+// TestWhomAfterAnEscalation: a run's page names everybody whom the question has reached, by role, group and name.
+func TestWhomAfterAnEscalation(t *testing.T) {
+	t.Parallel()
+	a := &gatehouse.Action{Status: gatehouse.StatusPending, Approval: &gatehouse.Approval{
+		Required: 1, Roles: []gatehouse.Role{gatehouse.RoleApprover}, People: []string{"ana"}, Stage: 2,
+	}}
+	a.Approval.Stages = []gatehouse.Stage{{Who: gatehouse.Audience{People: []string{"ana"}}},
+		{Who: gatehouse.Audience{Groups: []string{"finance"}}}, {Who: gatehouse.Audience{People: []string{"ben"}}}}
+	if got := whom(a); got != "the role approver, or the group finance, or ana" {
+		t.Errorf("it waits for %s", got)
+	}
+}
+
+// TestRunPageSaysWhatItLeavesOut: events and steps beyond the page's limit are counted, and nothing links to them.
+func TestRunPageSaysWhatItLeavesOut(t *testing.T) {
+	t.Parallel()
+	d := &gatehouse.RunDetail{Run: &gatehouse.Run{}}
+	for i := range maxRows + 2 {
+		d.Signals = append(d.Signals, &gatehouse.Signal{Name: "paid"})
+		d.Steps = append(d.Steps, &gatehouse.Step{ID: "s" + strconv.Itoa(i), Key: "k" + strconv.Itoa(i)})
+	}
+	d.Attempts = []*gatehouse.StepAttempt{{StepID: "s499"}, {StepID: "s500"}}
+	var page strings.Builder
+	v := &view{now: at(0)}
+	if err := signalSection(v, &runPage{d: d}).Render(t.Context(), &page); err != nil {
+		t.Fatal(err)
+	}
+	if err := attemptSection(v, d).Render(t.Context(), &page); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		"2 more events are not shown": true, "#s-s499": true, "k500": true, "#s-s500": false,
+	} {
+		if got := strings.Contains(page.String(), text); got != want {
+			t.Errorf("the page has %q: %v", text, got)
+		}
+	}
+	if links := stepLinks(d.Steps); links["k500"] != "" {
+		t.Errorf("the graph links to %s", links["k500"])
 	}
 }

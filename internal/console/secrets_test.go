@@ -22,7 +22,7 @@ func TestSecretsPage(t *testing.T) {
 	root.post(path, "name", "no name", "value", value).want(http.StatusUnprocessableEntity).
 		has("Name: must be").lacks(value)
 	root.post(path, "name", "shop-token", "value", "abc").want(http.StatusUnprocessableEntity).
-		has("Value: must have", `value="shop-token"`)
+		has("Value: must be", `value="shop-token"`)
 	root.post(path, "name", "shop-token", "value", value+"\r\n").want(http.StatusOK).
 		has(`data-id="shop-token"`, "by rosa", path+"/shop-token/rotate").lacks(value)
 	root.post(path, "name", "shop-token", "value", value).want(http.StatusConflict).lacks(value)

@@ -17,19 +17,9 @@ const (
 	plainCeremony, secureCeremony = "gatehouse_ceremony", "__Host-gatehouse-ceremony"
 )
 
-func (c *Console) sessionCookie() string {
-	if c.secure {
-		return secureSession
-	}
-	return plainSession
-}
+func (c *Console) sessionCookie() string { return c.named(plainSession, secureSession) }
 
-func (c *Console) ceremonyCookie() string {
-	if c.secure {
-		return secureCeremony
-	}
-	return plainCeremony
-}
+func (c *Console) ceremonyCookie() string { return c.named(plainCeremony, secureCeremony) }
 
 // setCookie sets a secret cookie. With a zero time, it lasts until the browser is closed; an empty
 // value deletes it.

@@ -95,10 +95,10 @@ type settingsView struct {
 	options gatehouse.SignInOptions
 	// elsewhere is the address at which passkeys can be added, if not here.
 	elsewhere string
-	// fresh says that the sign-in is recent enough to add a credential without further proof.
-	fresh  bool
-	said   string
-	failed *gatehouse.Error
+	// recentSignIn says that the sign-in is recent enough to add a credential without further proof.
+	recentSignIn bool
+	said         string
+	failed       *gatehouse.Error
 }
 
 const settingsPath = "/settings"
@@ -113,7 +113,7 @@ func (c *Console) settings(v *view) error {
 
 func (c *Console) settingsView(v *view) (*settingsView, error) {
 	options, elsewhere := v.signInOptions()
-	p := &settingsView{options: options, elsewhere: elsewhere, fresh: v.fresh()}
+	p := &settingsView{options: options, elsewhere: elsewhere, recentSignIn: v.recentSignIn()}
 	var err error
 	p.access, err = c.access(v, v.person, settingsPath)
 	return p, err
@@ -144,7 +144,7 @@ func (c *Console) access(v *view, who *gatehouse.Principal, base string) (access
 
 // settingsRefused shows the page's present state with the error.
 func (c *Console) settingsRefused(v *view, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}
@@ -156,8 +156,8 @@ func (c *Console) settingsRefused(v *view, err error) error {
 	return v.render(gatehouse.StatusOf(e.Code), "Settings", settingsPath, settingsBody(v, p))
 }
 
-// sure checks the confirmation box of a form that removes something.
-func (v *view) sure() error {
+// requireConfirmed checks the confirmation box of a form that removes something.
+func (v *view) requireConfirmed() error {
 	if err := v.parse(); err != nil {
 		return err
 	}
@@ -170,14 +170,14 @@ func (v *view) sure() error {
 // read reads a form, with its confirmation box if sure is set.
 func (v *view) read(sure bool) error {
 	if sure {
-		return v.sure()
+		return v.requireConfirmed()
 	}
 	return v.parse()
 }
 
 // changeOwn makes a confirmed change, and returns to a section of the page.
 func (c *Console) changeOwn(v *view, section string, fn func() error) error {
-	err := v.sure()
+	err := v.requireConfirmed()
 	if err == nil {
 		err = fn()
 	}
@@ -190,7 +190,7 @@ func (c *Console) changeOwn(v *view, section string, fn func() error) error {
 func (c *Console) revokeOwnSession(v *view) error {
 	return c.changeOwn(v, "#sessions", func() error {
 		// An administrator may end anybody's sessions, but this page ends only one's own.
-		if err := c.isSessionOf(v, v.person.ID); err != nil {
+		if err := c.checkSessionOf(v, v.person.ID); err != nil {
 			return err
 		}
 		_, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session"))
@@ -198,8 +198,8 @@ func (c *Console) revokeOwnSession(v *view) error {
 	})
 }
 
-// isSessionOf returns an error unless the session in the path belongs to the principal.
-func (c *Console) isSessionOf(v *view, principal string) error {
+// checkSessionOf returns an error unless the session in the path belongs to the principal.
+func (c *Console) checkSessionOf(v *view, principal string) error {
 	for cursor := ""; ; {
 		page, err := c.cfg.Sessions.ListSessions(v.ctx,
 			gatehouse.SessionFilter{Principal: principal, Ended: true, Cursor: cursor, Limit: gatehouse.MaxLimit})
@@ -218,7 +218,7 @@ func (c *Console) isSessionOf(v *view, principal string) error {
 }
 
 func (c *Console) revokeOtherSessions(v *view) error {
-	if err := v.sure(); err != nil {
+	if err := v.requireConfirmed(); err != nil {
 		return c.settingsRefused(v, err)
 	}
 	n, err := c.cfg.Self.EndOtherSessions(v.ctx)
@@ -235,7 +235,7 @@ func (c *Console) revokeOtherSessions(v *view) error {
 
 // addPasskeyBegin answers a script with the challenge for the authenticator.
 func (c *Console) addPasskeyBegin(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	if err := v.parse(); err != nil {
@@ -275,7 +275,7 @@ func (c *Console) removePasskey(v *view, principal string) error {
 
 // linkIdentity redirects the browser to a provider, to link the identity there.
 func (c *Console) linkIdentity(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	if err := v.parse(); err != nil {
@@ -312,14 +312,14 @@ func (c *Console) unlink(
 }
 
 func (c *Console) rotateOwnEditToken(v *view) error {
-	if err := v.sure(); err != nil {
+	if err := v.requireConfirmed(); err != nil {
 		return c.settingsRefused(v, err)
 	}
 	made, err := c.cfg.Self.RotateOwnEditToken(v.onceSecret("own edit token"), v.form("edit_token"))
 	if err != nil {
 		return c.settingsRefused(v, shownBefore(err))
 	}
-	return v.showSecrets(secretsPage{
+	return v.showCredentials(credentialsPage{
 		title: "Your new edit token", back: settingsPath + "#edit-token",
 		meaning: "The old token no longer works. Together with your key, the new one lets your programs decide.",
 		secrets: []secret{{"Edit token", made.EditToken}},
@@ -334,7 +334,7 @@ func (c *Console) createOwnKey(v *view) error {
 	if err != nil {
 		return c.settingsRefused(v, shownBefore(err))
 	}
-	return v.showSecrets(secretsPage{
+	return v.showCredentials(credentialsPage{
 		title: "Your new key", back: settingsPath + "#keys",
 		meaning: "Anyone with this key can act as you, except where your edit token is needed. Its id is " + made.KeyID + ".",
 		secrets: []secret{{"Key", made.Key}},
@@ -348,17 +348,17 @@ func (c *Console) revokeOwnKey(v *view) error {
 // secret is a value that is shown once.
 type secret struct{ label, value string }
 
-// secretsPage answers the form that created secrets. It has no URL: posting the form again is
+// credentialsPage answers the form that created secrets. It has no URL: posting the form again is
 // refused.
-type secretsPage struct {
+type credentialsPage struct {
 	title, meaning, back string
 	secrets              []secret
 	// next is a command for the next step, nextMeans explains it, and until says when the secrets expire.
 	next, nextMeans, until string
 }
 
-func (v *view) showSecrets(p secretsPage) error {
-	return v.render(http.StatusOK, p.title, settingsPath, secretsBody(p))
+func (v *view) showCredentials(p credentialsPage) error {
+	return v.render(http.StatusOK, p.title, settingsPath, credentialsBody(p))
 }
 
 // onceSecret is [view.once] for a form that creates a secret: the store remembers that a secret was
@@ -399,8 +399,8 @@ func signInWord(m gatehouse.SignInMethod) string {
 // header.
 func browserWord(agent string) string {
 	name, system := "A browser", ""
-	for _, x := range [][2]string{{"Edg/", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"},
-		{"Safari/", "Safari"}} {
+	for _, x := range [][2]string{{"Edg/", "Edge"}, {"EdgA/", "Edge"}, {"EdgiOS/", "Edge"}, {"OPR/", "Opera"},
+		{"Firefox/", "Firefox"}, {"FxiOS/", "Firefox"}, {"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"Safari/", "Safari"}} {
 		if strings.Contains(agent, x[0]) {
 			name = x[1]
 			break

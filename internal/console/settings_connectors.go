@@ -82,8 +82,8 @@ func (c *Console) connectorRoutes() []route {
 	}
 }
 
-// connectorEntry is a connector with its state at the dispatcher.
-type connectorEntry struct {
+// listedConnector is a connector with its state at the dispatcher.
+type listedConnector struct {
 	ConnectorInfo
 	// health is nil for a connector that the dispatcher does not know.
 	health *gatehouse.ConnectorHealth
@@ -92,7 +92,7 @@ type connectorEntry struct {
 }
 
 type connectorsPage struct {
-	rows []connectorEntry
+	rows []listedConnector
 	// tested is the connector that was just tested, "" for none; shown and problem are the outcome.
 	tested, shown, problem string
 	status                 ConnectorStatus
@@ -123,7 +123,7 @@ func (c *Console) showConnectors(v *view, p *connectorsPage) error {
 		return err
 	}
 	for _, info := range list {
-		row := connectorEntry{ConnectorInfo: info}
+		row := listedConnector{ConnectorInfo: info}
 		for i := range health.Connectors {
 			if x := &health.Connectors[i]; x.Connector == info.Name {
 				row.health = x
@@ -150,12 +150,12 @@ func deadLettersOf(name string) string {
 	return "/dispatch?" + url.Values{"connector": {name}}.Encode()
 }
 
-func (r *connectorEntry) stopped() bool {
+func (r *listedConnector) stopped() bool {
 	return r.health != nil && r.health.Breaker.State != gatehouse.BreakerClosed
 }
 
 // source says where a connector is configured.
-func (p *connectorsPage) source(r *connectorEntry) string {
+func (p *connectorsPage) source(r *listedConnector) string {
 	if r.Stored {
 		return fmt.Sprintf("from the store, version %d", p.status.Running)
 	}
@@ -163,7 +163,7 @@ func (p *connectorsPage) source(r *connectorEntry) string {
 }
 
 // state says whether a connector makes calls; tone is the colour of the text.
-func (r *connectorEntry) state() (text, tone string) {
+func (r *listedConnector) state() (text, tone string) {
 	switch {
 	case r.Unready != "":
 		return "makes no calls: " + r.Unready, "tone-bad"

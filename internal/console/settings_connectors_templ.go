@@ -178,7 +178,7 @@ func connectorTested(name, shown, problem string) templ.Component {
 	})
 }
 
-func connectorBlock(v *view, p *connectorsPage, r *connectorEntry) templ.Component {
+func connectorBlock(v *view, p *connectorsPage, r *listedConnector) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -634,7 +634,7 @@ func connectorBlock(v *view, p *connectorsPage, r *connectorEntry) templ.Compone
 	})
 }
 
-func connectorState(r *connectorEntry) templ.Component {
+func connectorState(r *listedConnector) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -174,7 +174,7 @@ func delegationsBody(v *view, p *delegationsView) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = freshness(v.fresh(), "end-"+d.ID).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = freshness(v.recentSignIn(), "end-"+d.ID).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -313,7 +313,7 @@ func delegationsBody(v *view, p *delegationsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "delegation").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "delegation").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -49,7 +49,7 @@ type grantsView struct {
 }
 
 // grantForm is the text of each field.
-type grantForm struct{ agent, connector, operation, when, count, amounts, hold string }
+type grantForm struct{ agent, connector, operation, when, count, amounts, duration string }
 
 // grants shows the list, with a form for a grant that covers the action in the query.
 func (c *Console) grants(v *view) error {
@@ -92,7 +92,7 @@ func (c *Console) give(v *view, p *grantsView) error {
 	field := func(name string) string { return strings.TrimSpace(v.form(name)) }
 	p.form = grantForm{
 		agent: field("agent"), connector: field("connector"), operation: field("operation"), when: field("when"),
-		count: field("count"), amounts: field("amounts"), hold: field("for"),
+		count: field("count"), amounts: field("amounts"), duration: field("for"),
 	}
 	n, err := p.form.parse()
 	if err != nil {
@@ -129,7 +129,7 @@ func (f *grantForm) parse() (n gatehouse.NewGrant, err error) {
 	if n.Count, err = strconv.Atoi(f.count); err != nil {
 		violations.Add("/count", "must be a number")
 	}
-	if err := n.For.UnmarshalText([]byte(f.hold)); err != nil {
+	if err := n.For.UnmarshalText([]byte(f.duration)); err != nil {
 		violations.Add("/for", "must be a duration such as 4h")
 	}
 	n.Amounts = typedAmounts(f.amounts, &violations)

@@ -200,7 +200,7 @@ func grantsBody(v *view, p *grantsView) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = freshness(v.fresh(), "revoke-"+g.ID).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = freshness(v.recentSignIn(), "revoke-"+g.ID).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -280,11 +280,11 @@ func grantsBody(v *view, p *grantsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = textField("For how long, such as 4h", "for", p.form.hold, "8", true).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = textField("For how long, such as 4h", "for", p.form.duration, "8", true).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = freshness(v.fresh(), "grant").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = freshness(v.recentSignIn(), "grant").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -391,7 +391,7 @@ func grantWorst(v *view, p *grantsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = hidden("for", p.form.hold).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = hidden("for", p.form.duration).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -399,7 +399,7 @@ func grantWorst(v *view, p *grantsView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = freshness(v.fresh(), "give").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = freshness(v.recentSignIn(), "give").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -55,13 +55,7 @@ func (c *Console) createGroup(v *view) error {
 	p := &groupsView{}
 	return c.changeGroups(v, p, false, func(string) error {
 		p.name = strings.TrimSpace(v.form("name"))
-		switch _, err := c.cfg.Admin.FindGroup(v.ctx, p.name); {
-		case err == nil:
-			return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists", p.name)
-		case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
-			return err
-		}
-		_, err := c.cfg.Admin.PutGroup(v.ctx, p.name, gatehouse.GroupMembers{})
+		_, err := c.cfg.Admin.PutGroup(v.ctx, p.name, gatehouse.GroupMembers{New: true})
 		return err
 	})
 }

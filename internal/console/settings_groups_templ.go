@@ -191,7 +191,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
-							templ_7745c5c3_Err = freshness(v.fresh(), "remove-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
+							templ_7745c5c3_Err = freshness(v.recentSignIn(), "remove-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
 							if templ_7745c5c3_Err != nil {
 								return templ_7745c5c3_Err
 							}
@@ -260,7 +260,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = freshness(v.fresh(), "add-"+g.Name).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = freshness(v.recentSignIn(), "add-"+g.Name).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -319,7 +319,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = freshness(v.fresh(), "delete-"+g.Name).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = freshness(v.recentSignIn(), "delete-"+g.Name).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -381,7 +381,7 @@ func groupsBody(v *view, p *groupsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "group").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "group").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -101,7 +101,7 @@ func narrowing(count, amounts string) (gatehouse.Narrowing, error) {
 		l.Count = &n
 	}
 	if l.Count == nil && len(l.Amounts) == 0 {
-		v.Add("", "Type a maximum of actions, of money, or both.")
+		v.Add("", "Give a maximum number of actions, a maximum amount, or both.")
 	}
 	return gatehouse.Narrowing{InAll: &l}, v.Err()
 }

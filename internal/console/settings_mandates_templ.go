@@ -341,7 +341,7 @@ func mandateForms(v *view, p *mandatesView, m *gatehouse.Mandate) templ.Componen
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = textField("Maximum of actions in all", "count", count, "4", false).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = textField("Maximum number of actions in all", "count", count, "4", false).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -349,7 +349,7 @@ func mandateForms(v *view, p *mandatesView, m *gatehouse.Mandate) templ.Componen
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = freshness(v.fresh(), "narrow-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = freshness(v.recentSignIn(), "narrow-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -418,7 +418,7 @@ func mandateButton(v *view, m *gatehouse.Mandate, verb, label string) templ.Comp
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = freshness(v.fresh(), verb+"-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = freshness(v.recentSignIn(), verb+"-"+m.ID).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -130,7 +130,7 @@ func (c *Console) createPrincipal(v *view) error {
 		}
 		return c.showPrincipalForm(v, gatehouse.StatusOf(f.failed.Code), f)
 	}
-	p := secretsPage{
+	p := credentialsPage{
 		title: f.ask.Name + " can start", back: principalPath(made.ID),
 		meaning: "Give these only to " + f.ask.Name + ". The key's id is " + made.KeyID + ".",
 		secrets: []secret{{"Key", made.Key}},
@@ -145,7 +145,7 @@ func (c *Console) createPrincipal(v *view) error {
 		p.meaning += " The tenant is " + f.ask.Tenant + "; its own administrators manage the principal from now on."
 		p.nextMeans = "For this person's first sign-in, make a set-up link with the key of an administrator of that tenant:"
 	}
-	return v.showSecrets(p)
+	return v.showCredentials(p)
 }
 
 // formRoles are the ticked roles, as they were posted.
@@ -180,7 +180,7 @@ func (c *Console) principal(v *view) error {
 }
 
 func (c *Console) principalView(v *view) (*principalView, error) {
-	who, err := c.who(v)
+	who, err := c.principalInPath(v)
 	if err != nil {
 		return nil, err
 	}
@@ -198,14 +198,14 @@ func (c *Console) principalView(v *view) (*principalView, error) {
 	return p, err
 }
 
-// who finds the principal in the path.
-func (c *Console) who(v *view) (*gatehouse.Principal, error) {
+// principalInPath finds the principal in the path.
+func (c *Console) principalInPath(v *view) (*gatehouse.Principal, error) {
 	return c.cfg.Admin.FindPrincipal(v.ctx, v.r.PathValue("principal"))
 }
 
 // principalRefused shows the principal's present state with the error.
 func (c *Console) principalRefused(v *view, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (c *Console) change(v *view, section string, sure bool, fn func(*gatehouse.
 	if err := v.read(sure); err != nil {
 		return c.principalRefused(v, err)
 	}
-	who, err := c.who(v)
+	who, err := c.principalInPath(v)
 	if err == nil {
 		err = fn(who)
 	}
@@ -281,7 +281,7 @@ func (c *Console) revokeKey(v *view) error {
 
 func (c *Console) revokeSession(v *view) error {
 	return c.change(v, "#sessions", true, func(who *gatehouse.Principal) error {
-		if err := c.isSessionOf(v, who.ID); err != nil {
+		if err := c.checkSessionOf(v, who.ID); err != nil {
 			return err
 		}
 		_, err := c.cfg.Sessions.RevokeSession(v.ctx, v.r.PathValue("session"))
@@ -300,11 +300,11 @@ func (c *Console) unlinkTheirIdentity(v *view) error {
 }
 
 // reveal creates a secret for the principal in the path, and shows it.
-func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (secretsPage, error)) error {
+func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (credentialsPage, error)) error {
 	if err := v.read(sure); err != nil {
 		return c.principalRefused(v, err)
 	}
-	who, err := c.who(v)
+	who, err := c.principalInPath(v)
 	if err != nil {
 		return err
 	}
@@ -313,16 +313,16 @@ func (c *Console) reveal(v *view, sure bool, create func(*gatehouse.Principal) (
 		return c.principalRefused(v, shownBefore(err))
 	}
 	p.back = principalPath(who.ID)
-	return v.showSecrets(p)
+	return v.showCredentials(p)
 }
 
 func (c *Console) createKey(v *view) error {
-	return c.reveal(v, false, func(who *gatehouse.Principal) (secretsPage, error) {
+	return c.reveal(v, false, func(who *gatehouse.Principal) (credentialsPage, error) {
 		made, err := c.cfg.Admin.CreateKey(v.onceSecret("key"), who.ID)
 		if err != nil {
-			return secretsPage{}, err
+			return credentialsPage{}, err
 		}
-		return secretsPage{
+		return credentialsPage{
 			title: "A new key for " + who.Name, secrets: []secret{{"Key", made.Key}},
 			meaning: "Anyone with this key can act as " + who.Name + ". Its id is " + made.KeyID + ".",
 		}, nil
@@ -330,12 +330,12 @@ func (c *Console) createKey(v *view) error {
 }
 
 func (c *Console) rotateEditToken(v *view) error {
-	return c.reveal(v, true, func(who *gatehouse.Principal) (secretsPage, error) {
+	return c.reveal(v, true, func(who *gatehouse.Principal) (credentialsPage, error) {
 		made, err := c.cfg.Admin.RotateEditToken(v.onceSecret("edit token"), who.ID)
 		if err != nil {
-			return secretsPage{}, err
+			return credentialsPage{}, err
 		}
-		return secretsPage{
+		return credentialsPage{
 			title: "A new edit token for " + who.Name, secrets: []secret{{"Edit token", made.EditToken}},
 			meaning: "The old token no longer works. Give the new one only to " + who.Name +
 				": together with their key, it decides in their name.",
@@ -344,12 +344,12 @@ func (c *Console) rotateEditToken(v *view) error {
 }
 
 func (c *Console) makeSetupLink(v *view) error {
-	return c.reveal(v, false, func(who *gatehouse.Principal) (secretsPage, error) {
+	return c.reveal(v, false, func(who *gatehouse.Principal) (credentialsPage, error) {
 		made, err := c.cfg.Sessions.CreateSetupLink(v.onceSecret("setup link"), who.ID)
 		if err != nil {
-			return secretsPage{}, err
+			return credentialsPage{}, err
 		}
-		return secretsPage{
+		return credentialsPage{
 			title: "A set-up link for " + who.Name, secrets: []secret{{"Set-up link", v.origin() + made.Path}},
 			meaning: "It signs one browser in as " + who.Name + ", once. Their earlier unused links no longer work.",
 			until:   clock(made.ExpiresAt),

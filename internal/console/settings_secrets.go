@@ -61,7 +61,7 @@ func (c *Console) rotateSecret(v *view) error {
 }
 
 func (c *Console) revokeSecret(v *view) error {
-	err := v.sure()
+	err := v.requireConfirmed()
 	if err == nil {
 		_, err = c.cfg.Secrets.RevokeSecret(v.ctx, v.r.PathValue("secret"))
 	}

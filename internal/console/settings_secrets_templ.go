@@ -112,7 +112,7 @@ func secretListBody(v *view, p *secretsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "secret").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "secret").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -305,7 +305,7 @@ func secretRow(v *view, s *gatehouse.Secret) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "set-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "set-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -348,7 +348,7 @@ func secretRow(v *view, s *gatehouse.Secret) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "rotate-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "rotate-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -382,7 +382,7 @@ func secretRow(v *view, s *gatehouse.Secret) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "revoke-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "revoke-"+s.Name).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -58,15 +58,11 @@ func (c *Console) createTenant(v *view) error {
 	}
 	p := &tenantsView{id: strings.TrimSpace(v.form("id"))}
 	made, err := c.cfg.Admin.CreateTenant(v.ctx, p.id)
-	switch {
-	case err == nil:
+	if err == nil {
 		p.created, p.id = made.ID, ""
 		return c.showTenants(v, http.StatusOK, p)
-	case gatehouse.CodeOf(err) == gatehouse.CodeRoleRequired:
-		return err
 	}
-	p.failed = asError(err)
-	if p.failed.Code == gatehouse.CodeInternal {
+	if p.failed = refusalOf(err); p.failed == nil || p.failed.Code == gatehouse.CodeRoleRequired {
 		return err
 	}
 	return c.showTenants(v, gatehouse.StatusOf(p.failed.Code), p)

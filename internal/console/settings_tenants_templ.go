@@ -203,7 +203,7 @@ func tenantsBody(v *view, p *tenantsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = freshness(v.fresh(), "tenant").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = freshness(v.recentSignIn(), "tenant").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

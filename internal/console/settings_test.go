@@ -225,6 +225,40 @@ func (w *world) notStored(secret string) {
 	}
 }
 
+// TestSlackLinksAreNoProviders: a linked Slack user is in the section Slack only, where its person unlinks it.
+func TestSlackLinksAreNoProviders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	must(t, w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		return tx.InsertIdentity(&gatehouse.ExternalIdentity{
+			Tenant: gatehouse.DefaultTenant, Issuer: gatehouse.SlackIssuer + "T1", Subject: "U0SLACKUSER",
+			PrincipalID: w.id("ana"), CreatedAt: tx.Now(),
+		})
+	}))
+	page := ana.get("/settings").want(http.StatusOK).has(testid("unlink-slack"), "No identity is linked")
+	if n := strings.Count(page.body, "U0SLACKUSER"); n != 1 {
+		t.Errorf("the Slack user is listed %d times", n)
+	}
+}
+
+// TestBrowserWord: browsers with names of their own on phones are not mistaken for Safari or Chrome.
+func TestBrowserWord(t *testing.T) {
+	t.Parallel()
+	const phone = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_5 like Mac OS X) AppleWebKit/605.1.15 (KHTML, like Gecko) "
+	for agent, want := range map[string]string{
+		phone + "CriOS/138.0.7204.53 Mobile/15E148 Safari/604.1":                 "Chrome on iPhone",
+		phone + "FxiOS/140.0 Mobile/15E148 Safari/605.1.15":                      "Firefox on iPhone",
+		phone + "Version/18.0 EdgiOS/138.0.3351.65 Mobile/15E148 Safari/604.1":   "Edge on iPhone",
+		phone + "Version/18.5 Mobile/15E148 Safari/604.1":                        "Safari on iPhone",
+		"Mozilla/5.0 (Linux; Android 10; K) Chrome/138.0.0.0 EdgA/138.0.3351.65": "Edge on Android",
+	} {
+		if got := console.BrowserWord(agent); got != want {
+			t.Errorf("%s is called %q, want %q", agent, got, want)
+		}
+	}
+}
+
 // TestAnOldSessionGainsNoOtherWayIn waits until the sign-in is no longer fresh.
 func TestAnOldSessionGainsNoOtherWayIn(t *testing.T) {
 	t.Parallel()

@@ -34,9 +34,9 @@ func SignsIn(r *http.Request) bool {
 	return false
 }
 
-// transport refuses to create a session for a browser that would send it unencrypted over the
+// requireSafeTransport refuses to create a session for a browser that would send it unencrypted over the
 // network.
-func (v *view) transport() error {
+func (v *view) requireSafeTransport() error {
 	if v.safeTransport() {
 		return nil
 	}
@@ -65,7 +65,7 @@ func (c *Console) setupPage(v *view) error {
 }
 
 func (c *Console) redeemSetup(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	if err := v.parse(); err != nil {
@@ -106,7 +106,7 @@ func (v *view) takeState() string {
 }
 
 func (c *Console) beginOIDC(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	to, err := c.cfg.SignIn.BeginOIDC(v.ctx, v.r.PathValue("provider"), localPath(v.query("next")))
@@ -118,7 +118,7 @@ func (c *Console) beginOIDC(v *view) error {
 
 // finishOIDC takes a provider's answer to a sign-in, a link or a step-up.
 func (c *Console) finishOIDC(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	out, err := c.cfg.SignIn.FinishOIDC(v.ctx, v.takeState(), v.r.URL.Query(), v.browser())
@@ -132,7 +132,7 @@ func (c *Console) finishOIDC(v *view) error {
 }
 
 func (c *Console) beginPasskey(v *view) error {
-	if err := v.transport(); err != nil {
+	if err := v.requireSafeTransport(); err != nil {
 		return err
 	}
 	return v.challenge(c.cfg.SignIn.BeginPasskeySignIn(v.ctx))

@@ -25,7 +25,7 @@ func (c *Console) slackCode(v *view) error {
 	if err != nil {
 		return c.settingsRefused(v, err)
 	}
-	return v.showSecrets(secretsPage{
+	return v.showCredentials(credentialsPage{
 		title: "Link your Slack account", back: settingsPath + "#slack",
 		secrets: []secret{{"In Slack, enter", "/gatehouse link " + made.Code}},
 		meaning: "Enter the code yourself, and never share it: whoever enters it can decide as you in Slack. It " +

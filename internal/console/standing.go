@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// standing tells a page whether the server has stored the answer that the page sent. A page asks when
+// answerState tells a page whether the server has stored the answer that the page sent. A page asks when
 // the reply was lost.
-type standing struct {
+type answerState struct {
 	// Stands is true when the server has stored the page's answer.
 	Stands bool   `json:"stands"`
 	Text   string `json:"text"`
@@ -26,7 +26,7 @@ func (c *Console) actionStanding(v *view) error {
 	if v.query("want") == gatehouse.Undone {
 		return c.undoStanding(v, a)
 	}
-	var s standing
+	var s answerState
 	if s.Stands, s.Text = whatStands(a, v.person, v.query("want")); s.Stands {
 		s.Onward = pathAfter(v.query("return"), v.query("next"), a.ID)
 	}
@@ -42,12 +42,12 @@ func (c *Console) undoStanding(v *view, a *gatehouse.Action) error {
 			return err
 		}
 		if next.UndoneBy != "" {
-			return v.json(standing{
+			return v.json(answerState{
 				Stands: true, Text: "The decision is undone.", Onward: undonePath(v.query("return"), next),
 			})
 		}
 	}
-	return v.json(standing{Text: "The decision was not undone. " + statusWord(a.Status) + "."})
+	return v.json(answerState{Text: "The decision was not undone. " + statusWord(a.Status) + "."})
 }
 
 // whatStands reports whether the action has the person's answer, and describes the result.

@@ -48,10 +48,10 @@ type target struct {
 }
 
 // readings caches the readings of the last seconds.
-type readings = gate.Recent[*gatehouse.TargetState]
+type readings = gate.ReadCache[*gatehouse.TargetState]
 
 func newReadings() *readings {
-	return &readings{Serves: readAgain, Patience: readPatience, Slots: maxReads}
+	return &readings{MaxAge: readAgain, Timeout: readPatience, Slots: maxReads}
 }
 
 // targetOf is the known state of a target that was not asked.
@@ -106,11 +106,7 @@ func (c *Console) actionReversal(v *view) error {
 
 // actionTarget serves the part of an action's page for which the target is asked.
 func (c *Console) actionTarget(v *view) error {
-	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
-	if err != nil {
-		return err
-	}
-	p, err := c.openAction(v, a.ID, true)
+	p, err := c.openAction(v, v.r.PathValue("id"), true)
 	if err != nil {
 		return err
 	}

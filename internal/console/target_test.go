@@ -113,7 +113,7 @@ func TestAClaimKeepsAnItemOutOfBulk(t *testing.T) {
 	}
 	ana.get("/inbox").want(200).lacks(`value="` + a.ID + `"`) // no check box
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"),
-		"decide it on its own").lacks(testid("bulk-approve"))
+		"decide the action on its own page").lacks(testid("bulk-approve"))
 	ana.post("/inbox/bulk", "decision", string(gatehouse.Approve), "item",
 		a.ID+" "+string(a.Digest)).want(200).has("claim_differs")
 	if got := w.action(a.ID).Status; got != gatehouse.StatusPending {

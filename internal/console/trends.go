@@ -27,22 +27,22 @@ func (l insightLinks) decided(how gatehouse.DecidedHow) string {
 }
 
 func (p *insightsPage) typeRow(x gatehouse.Insight) insightLinks {
-	return insightLinks{p.url(p.window, x.Name, p.filter.ProposedBy), p.query("", "", x.Name, p.filter.ProposedBy)}
+	return insightLinks{p.url(p.window, x.Name, p.filter.ProposedBy), p.query(x.Name, p.filter.ProposedBy)}
 }
 
 func (p *insightsPage) agentRow(x gatehouse.Insight) insightLinks {
-	return insightLinks{p.url(p.window, p.filter.ActionType, x.Name), p.query("", "", p.filter.ActionType, x.Name)}
+	return insightLinks{p.url(p.window, p.filter.ActionType, x.Name), p.query(p.filter.ActionType, x.Name)}
 }
 
 func (p *insightsPage) groupRow(x gatehouse.Insight) insightLinks {
-	q := p.query("", "", p.filter.ActionType, p.filter.ProposedBy)
+	q := p.query(p.filter.ActionType, p.filter.ProposedBy)
 	q.Group = x.Name
 	return insightLinks{insightLinks{rows: q}.tab(tabAll, ""), q}
 }
 
 // dayRow leads to the actions that were proposed on one UTC day of the window.
 func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
-	q := p.query("", "", p.filter.ActionType, p.filter.ProposedBy)
+	q := p.query(p.filter.ActionType, p.filter.ProposedBy)
 	if day, err := time.Parse(time.DateOnly, x.Name); err == nil {
 		if day.After(q.From) {
 			q.From = day
@@ -55,11 +55,11 @@ func (p *insightsPage) dayRow(x gatehouse.Insight) insightLinks {
 }
 
 func countsOf(x gatehouse.Insight, to insightLinks) measure {
-	f := measure{size: float64(x.Proposed), part: float64(x.Approved), words: strconv.Itoa(x.Proposed),
+	f := measure{size: float64(x.Proposed), emphasised: float64(x.Approved), label: strconv.Itoa(x.Proposed),
 		href: to.tab(tabAll, "")}
-	f.title = f.words
+	f.title = f.label
 	if x.Approved > 0 {
-		f.title += ", " + decimals(100*f.part/f.size) + " % of them approved by people"
+		f.title += ", " + decimals(100*f.emphasised/f.size) + " % of them approved by people"
 	}
 	return f
 }
@@ -73,13 +73,13 @@ func (l insightLinks) rejected() string {
 
 func rejectionsOf(x gatehouse.Insight, to insightLinks) measure {
 	n := strconv.Itoa(x.Rejected)
-	return measure{size: float64(x.Rejected), words: n, title: n, href: to.rejected()}
+	return measure{size: float64(x.Rejected), label: n, title: n, href: to.rejected()}
 }
 
 func waitOf(x gatehouse.Insight, to insightLinks) measure {
 	wait := waitText(x.P50)
 	return measure{
-		size: math.Log10(1 + x.P50.D().Seconds()), words: wait, title: wait,
+		size: math.Log10(1 + x.P50.D().Seconds()), label: wait, title: wait,
 		href: to.decided(gatehouse.DecidedByPeople),
 	}
 }

@@ -178,7 +178,7 @@ func trendChart(title, also, id string, p *insightsPage, list []measure) templ.C
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 string
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("· most " + largest(list).words)
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("· most " + largest(list).label)
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `trends.templ`, Line: 37, Col: 58}
 			}

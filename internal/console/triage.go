@@ -1,8 +1,6 @@
 package console
 
 import (
-	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -125,9 +123,7 @@ func (c *Console) inboxStates(v *view) error {
 			state.Settled = append(state.Settled, settledRow{a.ID, settledText(a)})
 		}
 	}
-	v.w.Header().Set("Content-Type", "application/json")
-	v.w.WriteHeader(http.StatusOK)
-	return json.NewEncoder(v.w).Encode(state)
+	return v.json(state)
 }
 
 // settledText is the result shown on a row: "approved by bo".

@@ -161,7 +161,7 @@ func syntaxText(text string, e *gatehouse.SyntaxError) string {
 
 // startRefused shows the form again with the typed input.
 func (c *Console) startRefused(v *view, name string, err error) error {
-	e := shown(err)
+	e := refusalOf(err)
 	if e == nil {
 		return err
 	}
@@ -173,8 +173,8 @@ func (c *Console) startRefused(v *view, name string, err error) error {
 	return v.showWorkflow(gatehouse.StatusOf(e.Code), p)
 }
 
-// share is a failure rate in percent; "" when no run has ended.
-func share(w *gatehouse.WorkflowSummary) string {
+// failureRate is a failure rate in percent; "" when no run has ended.
+func failureRate(w *gatehouse.WorkflowSummary) string {
 	rate, ok := w.FailureRate()
 	if !ok {
 		return ""

@@ -144,7 +144,7 @@ func workflowListView(v *view, p *workflowListPage) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if s := share(w); s != "" {
+				if s := failureRate(w); s != "" {
 					var templ_7745c5c3_Var9 string
 					templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(s + " failed")
 					if templ_7745c5c3_Err != nil {
@@ -371,7 +371,7 @@ func workflowView(v *view, p *workflowPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.has(gatehouse.RoleProposer) {
+		if v.has(gatehouse.RoleProposer) && p.w.Version == p.newest {
 			templ_7745c5c3_Err = startForm(p).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -561,7 +561,7 @@ func runCounts(p *workflowPage) templ.Component {
 				}
 			}
 		}
-		if rate := share(p.summary); rate != "" {
+		if rate := failureRate(p.summary); rate != "" {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<li><a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -897,9 +897,9 @@ func workflowFacts(v *view, p *workflowPage) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var46 string
-					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(", who cannot decide on what its runs propose")
+					templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(", who cannot decide the proposals of these runs")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 181, Col: 91}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `workflows.templ`, Line: 181, Col: 94}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 					if templ_7745c5c3_Err != nil {
@@ -1166,7 +1166,7 @@ func workflowVersions(v *view, p *workflowPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			for _, w := range p.versions[:min(len(p.versions), shownSteps)] {
+			for _, w := range p.versions[:min(len(p.versions), maxRows)] {
 				var templ_7745c5c3_Var63 = []any{templ.KV("matched", w.Version == p.w.Version)}
 				templ_7745c5c3_Err = templ.RenderCSSItems(ctx, templ_7745c5c3_Buffer, templ_7745c5c3_Var63...)
 				if templ_7745c5c3_Err != nil {

@@ -166,7 +166,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 // master encrypts the keys that sign links.
 func master(t *testing.T) *ring.Master {
 	t.Helper()
-	m, err := ring.Parse(ring.New())
+	m, err := ring.Parse(ring.NewMasterKey())
 	must(t, err)
 	return m
 }

@@ -56,7 +56,7 @@ func escalation(ctx context.Context, p *play, l *Line) error {
 	if a.Status != gatehouse.StatusPending || a.Approval.Stage != 2 {
 		return fmt.Errorf("after the link was opened: %s, stage %d", a.Status, a.Approval.Stage)
 	}
-	p.Stage.Say("a mail asks ben now; opening its link decides nothing, and the code in its text does")
+	p.Stage.Say("a mail asks ben now; opening its link decides nothing; only the code in the mail does")
 	if err := web.approve(ctx, code); err != nil {
 		return err
 	}

@@ -19,9 +19,9 @@ var tables = map[string]struct{ table, key string }{
 	"refund":   {"refunds", "id"},
 }
 
-// bringForward applies to db the changes that must be in the ledger according to the journal,
+// applyJournal applies to db the changes that must be in the ledger according to the journal,
 // each once, in the order of the decisions.
-func bringForward(ctx context.Context, db *sql.DB, entries []entry) (n int, err error) {
+func applyJournal(ctx context.Context, db *sql.DB, entries []entry) (n int, err error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func (e *entry) apply(ctx context.Context, conn *sql.Conn) error {
 		refs = []string{e.Target.EntityRef}
 	}
 	if e.Connector == warehouseConnector {
-		return e.makeAtWarehouse(ctx, conn, fields)
+		return e.applyWarehouse(ctx, conn, fields)
 	}
 	at, ok := tables[e.Target.EntityType]
 	if !ok {
@@ -98,7 +98,7 @@ func (e *entry) apply(ctx context.Context, conn *sql.Conn) error {
 	return nil
 }
 
-func (e *entry) makeAtWarehouse(ctx context.Context, conn *sql.Conn, fields []gatehouse.Member) error {
+func (e *entry) applyWarehouse(ctx context.Context, conn *sql.Conn, fields []gatehouse.Member) error {
 	by := map[string]any{}
 	for _, f := range fields {
 		v, err := value(f.Value)

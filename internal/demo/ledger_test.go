@@ -3,6 +3,8 @@ package demo
 import (
 	"database/sql"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/client"
 )
 
 // twoLedgers makes a ledger and its copy.
@@ -158,7 +161,7 @@ func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 		t.Fatal(err)
 	}
 	before, expected := twoLedgers(t)
-	n, err := bringForward(t.Context(), expected, entries)
+	n, err := applyJournal(t.Context(), expected, entries)
 	if err != nil || n != 5 {
 		t.Fatalf("%d changes stand: %v", n, err)
 	}
@@ -178,7 +181,7 @@ func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 		t.Error(d)
 	}
 	// A change of a missing row cannot have been made.
-	_, err = bringForward(t.Context(), expected,
+	_, err = applyJournal(t.Context(), expected,
 		[]entry{update(decided(gatehouse.Approve, gatehouse.Decided, "act_9"), "SKU-9999", "1.00")})
 	if err == nil {
 		t.Error("a change of no row was expected")
@@ -189,7 +192,7 @@ func TestOnlyAppliedEntriesAreExpected(t *testing.T) {
 func TestAMissingRowIsNamed(t *testing.T) {
 	t.Parallel()
 	expected, _ := twoLedgers(t)
-	_, err := bringForward(t.Context(), expected, []entry{{By: agentName, Kind: kindAllowed, Connector: "shop",
+	_, err := applyJournal(t.Context(), expected, []entry{{By: agentName, Kind: kindAllowed, Connector: "shop",
 		Operation: "update", Target: gatehouse.Target{EntityType: "item", EntityRef: "none"}, Change: `{"price":"1.00"}`}})
 	if err == nil || !strings.HasSuffix(err.Error(), "update none: 0 rows changed instead of 1") {
 		t.Error(err)
@@ -218,5 +221,26 @@ func TestFolderOfADemo(t *testing.T) {
 		if err := Check(dir); (err == nil) != c.ok || errors.Is(err, ErrNotDemo) != c.notDemo {
 			t.Errorf("a folder %s: %v", name, err)
 		}
+	}
+}
+
+// TestARefusedOrderThatIsExpiredIsNoDeadLetter: an action that ended in another way than expected is not kept, so
+// the next situation does not replay it.
+func TestARefusedOrderThatIsExpiredIsNoDeadLetter(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"id":"act_1","status":"expired"}`))
+	}))
+	t.Cleanup(s.Close)
+	agent, err := client.New(s.URL, "gth_x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &play{agent: agent}
+	if p.order, err = p.finish(t.Context(), &Line{}, "act_1", gatehouse.StatusFailed); err == nil || p.order != nil {
+		t.Errorf("%v, %v", p.order, err)
+	}
+	if err := replayedOrder(t.Context(), p, &Line{}); err == nil {
+		t.Error("the order is replayed")
 	}
 }

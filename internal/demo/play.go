@@ -134,14 +134,14 @@ func (p *play) check(ctx context.Context, r *Report) (err error) {
 	}
 	path := filepath.Join(p.Dir, ExpectedFile)
 	if err := errors.Join(copyLedger(ctx, before, path), before.Close()); err != nil {
-		return fmt.Errorf("copy the copy: %w", err)
+		return fmt.Errorf("copy the ledger as it was before the run: %w", err)
 	}
 	expected, err := Open(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, expected.Close()) }()
-	if r.Changes, err = bringForward(ctx, expected, entries); err != nil {
+	if r.Changes, err = applyJournal(ctx, expected, entries); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -238,7 +238,7 @@ func (p *play) finish(ctx context.Context, l *Line, id string, want gatehouse.St
 		if a.Failure != nil {
 			why = ": " + a.Failure.Detail
 		}
-		return a, fmt.Errorf("%s is %s instead of %s%s", subject(a), a.Status, want, why)
+		return nil, fmt.Errorf("%s is %s instead of %s%s", subject(a), a.Status, want, why)
 	}
 	if a.Status == gatehouse.StatusApplied {
 		l.Applied++

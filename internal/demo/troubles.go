@@ -50,7 +50,7 @@ func newCustomer(ctx context.Context, p *play, l *Line) error {
 		ActionType: "create_customer", Connector: "shop", Operation: "insert",
 		Target:         gatehouse.Target{EntityType: "customer", EntityRef: newCustomerID},
 		ProposedChange: object("name", newCustomerName, "email", "mara@example.com", "country", "US", "currency", "USD"),
-		Rationale:      "the order of hers waits",
+		Rationale:      "her order waits for the customer record",
 	})
 	if err != nil {
 		return err
@@ -116,7 +116,8 @@ func lostAnswerRepeated(ctx context.Context, p *play, l *Line) error {
 	if a.Push.Attempts != 2 || calls != 2 {
 		return fmt.Errorf("%d attempts, %d calls; both should be 2", a.Push.Attempts, calls)
 	}
-	p.Stage.Say("the warehouse books 24 in, and the line breaks before it says so; asked again, it knows the key")
+	p.Stage.Say("the warehouse books 24 items in, but the connection breaks before its answer; " +
+		"called again with the same key, it books nothing twice")
 	l.Outcome = fmt.Sprintf("applied once, in %d calls", calls)
 	return nil
 }

@@ -81,7 +81,7 @@ func (c *Builtin) Execute(ctx context.Context, call connector.Call) (connector.R
 			Reversal: gate.UndoConnectors(call.CurrentState, call.ProposedChange, n),
 		}, nil
 	}
-	version, err := c.Gate.ApplyApproved(ctx, call.Tenant, call.ActionID, call.ProposedChange, call.Target.Version)
+	version, err := c.Gate.ApplyApprovedPolicy(ctx, call.Tenant, call.ActionID, call.ProposedChange, call.Target.Version)
 	if err != nil {
 		return connector.Result{}, failed(err)
 	}

@@ -180,7 +180,8 @@ func (l *callLimits) dequeue(limit func(name string) int) []waitingPush {
 func (j *job) putInQueue(ctx context.Context, limit int) (outcome string, err error) {
 	name := j.push.Connector
 	wait := requeueAfter + time.Duration(j.targets.callLimits.queued(name))*requeueStep
-	outcome, err = j.putBack(ctx, wait, codeConcurrency, "waits until fewer calls of this connector are under way")
+	outcome, err = j.putBack(ctx, wait, codeConcurrency,
+		"waits for a free slot: the connector is at its limit of concurrent calls")
 	if err == nil {
 		j.targets.callLimits.enqueue(name, limit, waiting(j.push))
 	}

@@ -104,20 +104,12 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Unjudged is the error of an intent's transaction that needs slow work first: the evaluation of a policy, or a
-// reload of the connectors. Judge does this work outside the transaction, which then runs again. If Judge fails,
-// the push returns to the queue.
-type Unjudged interface {
-	error
-	Judge(ctx context.Context) error
-}
-
 // Authority checks, immediately before a call, whether the approval is still valid.
 type Authority interface {
 	// Recheck runs in the transaction that writes the intent. That transaction has read the stored action and
 	// the rights. If the error is a *gatehouse.Error whose code is not retryable, the push is quarantined
-	// with this code. If the error is [Unjudged], Judge is called and the transaction runs again.
-	// After any other error, the push returns to the queue.
+	// with this code. If the error is a [usecase.NeedsWork], its Do is called and the transaction
+	// runs again. If Do fails, and after any other error, the push returns to the queue.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
 

@@ -126,7 +126,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 			pushes, due, full = nil, nil, nil
 			shares := []gatehouse.PushShare{{Tenant: tenant, Limit: n, Most: d.fair.settings(tenant).MaxConcurrency}}
 			if tenant == "" {
-				if due, err = q.DueTenants(d.fair.looks.After(), lease.Walk, n); err != nil {
+				if due, err = q.DueTenants(d.fair.looks.After(), lease.MaxScan, n); err != nil {
 					return err
 				}
 				shares, full = d.fair.share(due, n)
@@ -142,7 +142,7 @@ func (d *Dispatcher) start(ctx context.Context, tenant string, n int, begin func
 		if tenant == "" {
 			d.fair.recordConsidered(due)
 		}
-		around := len(due) < lease.Walk
+		around := len(due) < lease.MaxScan
 		for _, t := range full {
 			if !passed[t] {
 				got.full = append(got.full, t)

@@ -48,7 +48,7 @@ func (f *fair) share(due []gatehouse.DueTenant, n int) (shares []gatehouse.PushS
 			continue
 		}
 		shares = append(shares, gatehouse.PushShare{Tenant: d.Tenant, Most: most})
-		queues = append(queues, lease.Queue{Path: f.path(d.Tenant), Left: left})
+		queues = append(queues, lease.Queue{Path: f.path(d.Tenant), Limit: left})
 	}
 	f.tenants.Divide(n, queues)
 	for i, q := range queues {
@@ -76,5 +76,5 @@ func (f *fair) recordConsidered(due []gatehouse.DueTenant) {
 	if len(due) > 0 {
 		last = due[len(due)-1].Tenant
 	}
-	f.looks.Looked(len(due), last)
+	f.looks.Scanned(len(due), last)
 }

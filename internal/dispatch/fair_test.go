@@ -144,15 +144,15 @@ func TestShareQuiet(t *testing.T) {
 func TestShareWalk(t *testing.T) {
 	t.Parallel()
 	f := newFair(&Config{})
-	due := make([]gatehouse.DueTenant, lease.Walk)
+	due := make([]gatehouse.DueTenant, lease.MaxScan)
 	for i := range due {
 		due[i] = gatehouse.DueTenant{Tenant: fmt.Sprintf("t-%03d", i), Due: 1}
 	}
 	f.recordConsidered(due)
-	if got := f.looks.After(); got != due[lease.Walk-1].Tenant {
+	if got := f.looks.After(); got != due[lease.MaxScan-1].Tenant {
 		t.Errorf("the next look is after %q", got)
 	}
-	f.recordConsidered(due[:lease.Walk-1])
+	f.recordConsidered(due[:lease.MaxScan-1])
 	if got := f.looks.After(); got != "" {
 		t.Errorf("after all were seen, the next look is after %q", got)
 	}
@@ -164,7 +164,7 @@ func TestShareWalk(t *testing.T) {
 func TestLooksPastFullTenants(t *testing.T) {
 	t.Parallel()
 	names := []string{"default", "zz"}
-	for i := range 2*lease.Walk + 10 {
+	for i := range 2*lease.MaxScan + 10 {
 		names = append(names, fmt.Sprintf("full-%03d", i))
 	}
 	b := newBench(t, newLedger(connector.ClassA), names...)

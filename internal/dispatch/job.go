@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 )
 
 // errLost says that the push no longer belongs to this worker.
@@ -150,7 +151,7 @@ func (j *job) inspect(ctx context.Context) (more bool, outcome string, err error
 	}
 	r := j.admit(j.push, j.action)
 	if j.outdated(r) {
-		_ = j.refreshConnectors(ctx)
+		j.refreshConnectors(ctx)
 		r = j.admit(j.push, j.action)
 	}
 	if r != nil && r.connector && j.outdatedReason != nil {
@@ -339,7 +340,7 @@ const maxExternalID = 256
 // receipt builds a receipt for this push's last attempt.
 func (j *job) receipt(source string, o gatehouse.ReceiptOutcome, res connector.Result) *gatehouse.Receipt {
 	r := &gatehouse.Receipt{
-		ID: newReceiptID(), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
+		ID: gate.NewID("rcp"), Tenant: j.push.Tenant, ActionID: j.push.ActionID, PushID: j.push.ID,
 		IdempotencyKey: j.push.IdempotencyKey, Attempt: j.push.Attempts, Generation: j.push.Generation,
 		Outcome: o, Source: source, ExternalID: clipTo(res.ExternalID, maxExternalID),
 		RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,

@@ -61,7 +61,6 @@ const (
 	sourceCheck    = "check"
 	sourceReceipt  = "receipt"
 	sourceReadBack = "read_back"
-	sourceOperator = "operator"
 )
 
 // receiptOutcome returns the receipt outcome of a failed call.

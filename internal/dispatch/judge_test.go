@@ -103,7 +103,7 @@ func TestClean(t *testing.T) {
 		{"ambiguous after a read-back", []*gatehouse.Receipt{
 			r(1, sourceReadBack, gatehouse.ReceiptNotSent), r(2, sourceCall, gatehouse.ReceiptAmbiguous),
 		}, 2, false},
-		{"an operator's word", []*gatehouse.Receipt{r(3, sourceOperator, gatehouse.ReceiptTerminal)}, 3, true},
+		{"an operator's word", []*gatehouse.Receipt{r(3, "operator", gatehouse.ReceiptTerminal)}, 3, true},
 		{"a source that is not known", []*gatehouse.Receipt{r(1, "rumour", gatehouse.ReceiptTerminal)}, 1, false},
 	} {
 		if got := gatehouse.WithoutEffect(c.receipts, c.n); got != c.want {
@@ -116,9 +116,18 @@ func TestClean(t *testing.T) {
 func TestHostileExternalID(t *testing.T) {
 	t.Parallel()
 	j := &job{push: &gatehouse.Push{}}
-	r := j.receipt("", gatehouse.ReceiptApplied, connector.Result{ExternalID: "a\x00b\xff" + strings.Repeat("x", 900_000)})
-	if !strings.HasPrefix(r.ExternalID, "a\uFFFDb\uFFFDx") || len(r.ExternalID) > 256 {
-		t.Errorf("%d bytes: %.20q", len(r.ExternalID), r.ExternalID)
+	hostile := connector.Result{ExternalID: "a\x00b\xff" + strings.Repeat("x", 900_000)}
+	found, err := registryOf(t, Target{Name: "shop", Connector: able{
+		readBack: func() (connector.Finding, connector.Result, error) { return connector.Present, hostile, nil },
+	}}).ReadBack(t.Context(), &gatehouse.Action{Tenant: "default", ID: "act_1",
+		Proposal: gatehouse.Proposal{Connector: "shop", Operation: "update"}}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []*gatehouse.Receipt{j.receipt("", gatehouse.ReceiptApplied, hostile), found} {
+		if !strings.HasPrefix(r.ExternalID, "a\uFFFDb\uFFFDx") || len(r.ExternalID) > 256 {
+			t.Errorf("%d bytes: %.20q", len(r.ExternalID), r.ExternalID)
+		}
 	}
 }
 

@@ -13,13 +13,16 @@ const codeOutdated = "connectors_outdated"
 const outdatedWait = 5 * time.Second
 
 // outdated is the error of a transaction that needs the connectors of the store reloaded. It
-// implements [Unjudged].
+// implements [usecase.NeedsWork].
 type outdated struct{ j *job }
 
 func (outdated) Error() string { return "dispatch: the connectors of the store may be outdated" }
 
-// Judge loads the connectors.
-func (o outdated) Judge(ctx context.Context) error { return o.j.refreshConnectors(ctx) }
+// Do loads the connectors.
+func (o outdated) Do(ctx context.Context) error {
+	o.j.refreshConnectors(ctx)
+	return nil
+}
 
 // outdated reports whether a refusal may be due to an outdated connector.
 func (j *job) outdated(r *reason) bool {
@@ -27,7 +30,6 @@ func (j *job) outdated(r *reason) bool {
 }
 
 // refreshConnectors loads the connectors of the store, once per job.
-func (j *job) refreshConnectors(ctx context.Context) error {
+func (j *job) refreshConnectors(ctx context.Context) {
 	j.refreshed, j.outdatedReason = true, j.targets.refresh(ctx)
-	return nil
 }

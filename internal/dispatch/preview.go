@@ -9,27 +9,29 @@ import (
 
 // Previews reports whether Preview can ask the target of an action.
 func (r *Registry) Previews(a *gatehouse.Action) bool {
+	_, ok := r.previewer(a)
+	return ok
+}
+
+// previewer returns the connector of an action, if it can preview the action.
+func (r *Registry) previewer(a *gatehouse.Action) (connector.Previewer, bool) {
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	p, ok := c.(connector.Previewer)
-	return err == nil && ok && c.Fingerprint() == a.Fingerprint && previews(p, callOf(a, 0))
+	return p, err == nil && ok && c.Fingerprint() == a.Fingerprint && previews(p, callOf(a, 0))
 }
 
 // Preview asks an action's target what the action would do. The result is bounded, in
 // canonical form, and free of secrets. An error is a *connector.Error.
 func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.Preview, error) {
-	if !r.Previews(a) {
+	p, ok := r.previewer(a)
+	if !ok {
 		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
 	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	done, failure := r.acquireReadSlot(ctx, a.Tenant, a.Connector)
 	if failure != nil {
 		return gatehouse.Preview{}, failure
 	}
 	defer done()
-	c, _ := r.Lookup(a.Tenant, a.Connector)
-	p, ok := c.(connector.Previewer)
-	if !ok {
-		return gatehouse.Preview{None: "this action cannot be previewed"}, nil
-	}
 	out, failure := r.preview(ctx, p, callOf(a, 0))
 	if failure != nil {
 		return gatehouse.Preview{}, failure

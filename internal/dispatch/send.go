@@ -7,6 +7,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 // intentTries is how often the intent's transaction is tried before the push is put
@@ -24,8 +25,8 @@ func (j *job) intend(ctx context.Context) (call *connector.Call, outcome string,
 		if err == nil || errors.Is(err, errLost) {
 			return call, outcome, err
 		}
-		if ahead := Unjudged(nil); errors.As(err, &ahead) {
-			if err = ahead.Judge(ctx); err != nil {
+		if ahead := usecase.NeedsWork(nil); errors.As(err, &ahead) {
+			if err = ahead.Do(ctx); err != nil {
 				break
 			}
 		}

@@ -3,10 +3,7 @@ package dispatch
 import (
 	"context"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
@@ -250,8 +247,4 @@ func text(name, value string) gatehouse.Member {
 
 func number(name string, n int) gatehouse.Member {
 	return gatehouse.Member{Name: name, Value: gatehouse.JSON(strconv.Itoa(n))}
-}
-
-func newReceiptID() string {
-	return "rcp_" + strings.ReplaceAll(uuid.Must(uuid.NewV7()).String(), "-", "")
 }

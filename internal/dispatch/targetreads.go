@@ -11,9 +11,9 @@ import (
 
 // The reads of a target outside of a push: for a decision, for a page, and for an unknown outcome.
 
-// begin takes a slot for a read outside of a push, unless the target must not be called. done
+// acquireReadSlot takes a slot for a read outside of a push, unless the target must not be called. done
 // releases the slot.
-func (r *Registry) begin(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
+func (r *Registry) acquireReadSlot(ctx context.Context, tenant, name string) (done func(), failure *connector.Error) {
 	if failure := r.beginCall(tenant, name); failure != nil {
 		return nil, failure
 	}
@@ -45,7 +45,7 @@ func (r *Registry) Check(
 	if !ok {
 		return false, "", "", false, nil
 	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	done, failure := r.acquireReadSlot(ctx, a.Tenant, a.Connector)
 	if failure != nil {
 		return false, "", "", false, failure
 	}
@@ -82,28 +82,30 @@ func (r *Registry) ChecksAny() bool {
 
 // ReadsState reports whether ReadState can read the target of an action.
 func (r *Registry) ReadsState(a *gatehouse.Action) bool {
+	_, ok := r.stateReader(a)
+	return ok
+}
+
+// stateReader returns the connector of an action, if it can read the state of the action's target.
+func (r *Registry) stateReader(a *gatehouse.Action) (connector.StateReader, bool) {
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	reader, ok := c.(connector.StateReader)
-	return err == nil && ok && readsState(reader, callOf(a, 0))
+	return reader, err == nil && ok && readsState(reader, callOf(a, 0))
 }
 
 // ReadState reads the current version and pre-image of an action's target. The
 // state is in canonical form. An error is a *connector.Error, or an
 // *gate.UnreadableError when another try cannot succeed.
 func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
-	if !r.ReadsState(a) {
+	reader, ok := r.stateReader(a)
+	if !ok {
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
 	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	done, failure := r.acquireReadSlot(ctx, a.Tenant, a.Connector)
 	if failure != nil {
 		return gatehouse.TargetState{}, failure
 	}
 	defer done()
-	c, _ := r.Lookup(a.Tenant, a.Connector)
-	reader, ok := c.(connector.StateReader)
-	if !ok {
-		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the connector cannot read the state of this target"}
-	}
 	s, failure := r.readState(ctx, reader, callOf(a, 0))
 	switch {
 	case failure != nil && failure.Kind == connector.Terminal:
@@ -144,7 +146,7 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	if !ok {
 		return nil, nil
 	}
-	done, failure := r.begin(ctx, a.Tenant, a.Connector)
+	done, failure := r.acquireReadSlot(ctx, a.Tenant, a.Connector)
 	if failure != nil {
 		return nil, failure
 	}
@@ -155,7 +157,8 @@ func (r *Registry) ReadBack(ctx context.Context, a *gatehouse.Action, attempts i
 	}
 	out := &gatehouse.Receipt{
 		Tenant: a.Tenant, ActionID: a.ID, IdempotencyKey: a.IdempotencyKey, Attempt: attempts, Source: sourceReadBack,
-		ExternalID: res.ExternalID, RequestMetadata: res.RequestMetadata, ResponseMetadata: res.ResponseMetadata,
+		ExternalID: clipTo(res.ExternalID, maxExternalID), RequestMetadata: res.RequestMetadata,
+		ResponseMetadata: res.ResponseMetadata,
 	}
 	switch {
 	case finding == connector.Present:

@@ -128,7 +128,7 @@ func New(config Config) (*Language, error) {
 // implementations.
 var numeric = []struct {
 	surface, core string
-	logical       bool
+	comparison    bool
 	run           func(a, b ref.Val) ref.Val
 }{
 	{operators.Less, "@lt", true, ordered(func(s types.Int) bool { return s < 0 })},
@@ -151,7 +151,7 @@ func surfaceOperators() []cel.EnvOption {
 	}))}
 	for _, op := range numeric {
 		result := NumberType
-		if op.logical {
+		if op.comparison {
 			result = cel.BoolType
 		}
 		id := strings.TrimPrefix(op.core, "@") + "_decimal"
@@ -188,7 +188,7 @@ func coreOperators() []cel.EnvOption {
 	}
 	for _, op := range numeric {
 		result := cel.DynType
-		if op.logical {
+		if op.comparison {
 			result = cel.BoolType
 		}
 		options = append(options, binary(op.core, result, op.run))

@@ -158,3 +158,14 @@ func TestCompile(t *testing.T) {
 		t.Errorf("%v", errs)
 	}
 }
+
+// TestUnreadableIsNotUnequal: the comparison of a map that cannot be read is an error, on either side.
+func TestUnreadableIsNotUnequal(t *testing.T) {
+	t.Parallel()
+	good, bad := expr.NewObject(`{"a":1}`), expr.NewObject(`{"a":`)
+	for name, got := range map[string]ref.Val{"left": bad.Equal(good), "right": good.Equal(bad)} {
+		if !types.IsError(got) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

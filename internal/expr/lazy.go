@@ -31,22 +31,10 @@ func (m *lazyMap) Find(key ref.Val) (ref.Val, bool) {
 }
 
 // Get implements traits.Indexer.
-func (m *lazyMap) Get(key ref.Val) ref.Val {
-	v, found := m.Find(key)
-	if !found && v == nil {
-		return types.NewErr("no such key: %v", key.Value())
-	}
-	return v
-}
+func (m *lazyMap) Get(key ref.Val) ref.Val { return get(m, key) }
 
 // Contains implements traits.Container.
-func (m *lazyMap) Contains(key ref.Val) ref.Val {
-	v, found := m.Find(key)
-	if v != nil && types.IsUnknownOrError(v) {
-		return v
-	}
-	return types.Bool(found)
-}
+func (m *lazyMap) Contains(key ref.Val) ref.Val { return containsKey(m, key) }
 
 // Size implements traits.Sizer.
 func (m *lazyMap) Size() ref.Val { return types.Int(len(m.names)) }
@@ -57,13 +45,7 @@ func (m *lazyMap) Iterator() traits.Iterator {
 }
 
 // Equal implements ref.Val.
-func (m *lazyMap) Equal(other ref.Val) ref.Val {
-	o, ok := other.(traits.Mapper)
-	if !ok {
-		return types.False
-	}
-	return equalMaps(m, o)
-}
+func (m *lazyMap) Equal(other ref.Val) ref.Val { return equalMaps(m, other) }
 
 // Type implements ref.Val.
 func (*lazyMap) Type() ref.Type { return types.MapType }

@@ -58,13 +58,7 @@ type list struct {
 }
 
 // Equal implements ref.Val.
-func (l *list) Equal(other ref.Val) ref.Val {
-	m, ok := other.(traits.Lister)
-	if !ok {
-		return types.False
-	}
-	return equalLists(l, m)
-}
+func (l *list) Equal(other ref.Val) ref.Val { return equalLists(l, other) }
 
 // Object is a JSON object as a CEL map. It must be used for one evaluation in
 // one goroutine.
@@ -134,22 +128,10 @@ func (o *Object) Find(key ref.Val) (ref.Val, bool) {
 }
 
 // Get implements traits.Indexer.
-func (o *Object) Get(key ref.Val) ref.Val {
-	v, found := o.Find(key)
-	if !found && v == nil {
-		return types.NewErr("no such key: %v", key.Value())
-	}
-	return v
-}
+func (o *Object) Get(key ref.Val) ref.Val { return get(o, key) }
 
 // Contains implements traits.Container.
-func (o *Object) Contains(key ref.Val) ref.Val {
-	v, found := o.Find(key)
-	if v != nil && types.IsUnknownOrError(v) {
-		return v
-	}
-	return types.Bool(found)
-}
+func (o *Object) Contains(key ref.Val) ref.Val { return containsKey(o, key) }
 
 // Size implements traits.Sizer.
 func (o *Object) Size() ref.Val {
@@ -171,13 +153,7 @@ func (o *Object) Iterator() traits.Iterator {
 }
 
 // Equal implements ref.Val.
-func (o *Object) Equal(other ref.Val) ref.Val {
-	m, ok := other.(traits.Mapper)
-	if !ok {
-		return types.False
-	}
-	return equalMaps(o, m)
-}
+func (o *Object) Equal(other ref.Val) ref.Val { return equalMaps(o, other) }
 
 // Type implements ref.Val.
 func (*Object) Type() ref.Type { return types.MapType }

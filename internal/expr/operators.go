@@ -24,15 +24,9 @@ func equal(a, b ref.Val) ref.Val {
 	}
 	switch a := a.(type) {
 	case traits.Mapper:
-		if b, ok := b.(traits.Mapper); ok {
-			return equalMaps(a, b)
-		}
-		return types.False
+		return equalMaps(a, b)
 	case traits.Lister:
-		if b, ok := b.(traits.Lister); ok {
-			return equalLists(a, b)
-		}
-		return types.False
+		return equalLists(a, b)
 	}
 	return types.Equal(a, b)
 }
@@ -47,9 +41,15 @@ func equalNumber(n Number, other ref.Val) ref.Val {
 	return mismatch("compare", n, other)
 }
 
-func equalMaps(a, b traits.Mapper) ref.Val {
-	if types.IsUnknownOrError(a.Size()) {
-		return a.Size()
+func equalMaps(a traits.Mapper, other ref.Val) ref.Val {
+	b, ok := other.(traits.Mapper)
+	if !ok {
+		return types.False
+	}
+	for _, m := range []traits.Mapper{a, b} {
+		if size := m.Size(); types.IsUnknownOrError(size) {
+			return size
+		}
 	}
 	if a.Size() != b.Size() {
 		return types.False
@@ -68,7 +68,11 @@ func equalMaps(a, b traits.Mapper) ref.Val {
 	return types.True
 }
 
-func equalLists(a, b traits.Lister) ref.Val {
+func equalLists(a traits.Lister, other ref.Val) ref.Val {
+	b, ok := other.(traits.Lister)
+	if !ok {
+		return types.False
+	}
 	if a.Size() != b.Size() {
 		return types.False
 	}
@@ -86,6 +90,24 @@ func notEqual(a, b ref.Val) ref.Val {
 		return !is
 	}
 	return eq
+}
+
+// get returns the value of a key, for the Get of a map.
+func get(m traits.Mapper, key ref.Val) ref.Val {
+	v, found := m.Find(key)
+	if !found && v == nil {
+		return types.NewErr("no such key: %v", key.Value())
+	}
+	return v
+}
+
+// containsKey reports whether a map has a key, for the Contains of a map.
+func containsKey(m traits.Mapper, key ref.Val) ref.Val {
+	v, found := m.Find(key)
+	if v != nil && types.IsUnknownOrError(v) {
+		return v
+	}
+	return types.Bool(found)
 }
 
 // contains is CEL's in, except that an element that cannot be compared is an

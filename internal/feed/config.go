@@ -108,8 +108,8 @@ func (c Config) stream() jetstream.StreamConfig {
 // subjects matches the events of all tenants.
 func (c Config) subjects() string { return c.Prefix + ".events.>" }
 
-// reachable bounds the time of connecting, of one write and of one request.
-const reachable = 5 * time.Second
+// requestTimeout bounds the time of connecting, of one write and of one request.
+const requestTimeout = 5 * time.Second
 
 // Connect returns a connection at once, whether or not a server answers. The
 // connection retries forever and drops messages while disconnected, so that
@@ -128,8 +128,8 @@ func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 		nats.ReconnectWait(250 * time.Millisecond),
 		nats.ReconnectJitter(250*time.Millisecond, time.Second),
 		nats.ReconnectBufSize(-1),
-		nats.Timeout(reachable),
-		nats.FlusherTimeout(reachable),
+		nats.Timeout(requestTimeout),
+		nats.FlusherTimeout(requestTimeout),
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(2),
 		nats.ConnectHandler(func(*nats.Conn) { away.over(); log.Info("connected to NATS") }),
@@ -186,9 +186,8 @@ func (o *outage) over() {
 }
 
 var errURL = errors.New(
-	"nats.url: cannot be read: in nats://user:password@host:port, or tls://…, every character of the user and the " +
-		"password " +
-		"but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and , as %2C")
+	"nats.url: cannot be parsed: in user and password, percent-encode every character except letters, digits and " +
+		"- . _ ~ (@ as %40, / as %2F, , as %2C)")
 
 // CheckURL returns an error if addresses are not well-formed. The error does not
 // quote the addresses, which may contain a password.

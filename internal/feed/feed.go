@@ -59,7 +59,8 @@ func (f *Feed) Behind() int64 { return f.behind.Load() }
 // returns soon after ctx has ended, whatever the state of NATS. It logs the
 // beginning and the end of a failure.
 func (f *Feed) Run(ctx context.Context) {
-	js, err := jetstream.New(f.Conn, jetstream.WithPublishAsyncTimeout(reachable), jetstream.WithDefaultTimeout(reachable))
+	js, err := jetstream.New(f.Conn,
+		jetstream.WithPublishAsyncTimeout(requestTimeout), jetstream.WithDefaultTimeout(requestTimeout))
 	if err != nil { // only for contradictory options
 		f.logger().ErrorContext(ctx, "feed: events are not published", "error", err)
 		return

@@ -48,7 +48,7 @@ func (p *publisher) ensure(ctx context.Context) error {
 	if p.stream != nil && time.Since(p.verified) < verify {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachable)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := p.js.Stream(ctx, p.config.Stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -88,7 +88,7 @@ func (p *publisher) forget() {
 
 // locate asks the stream for its position in a tenant's log.
 func (p *publisher) locate(ctx context.Context, tenant string) (position, error) {
-	limited, cancel := context.WithTimeout(ctx, reachable)
+	limited, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	last, err := p.stream.GetLastMsgForSubject(limited, tenantSubject(p.config.Prefix, tenant)+">")
 	if errors.Is(err, jetstream.ErrMsgNotFound) {

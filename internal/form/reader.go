@@ -15,9 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Reader parses YAML strictly, node by node, and collects the problems. It refuses anchors,
-// tags, merge keys, and scalars that YAML interprets as something other than their text: 012
-// would be 10, a date would be a time.
+// Reader parses YAML strictly, node by node, and collects the problems. For example, it refuses 012,
+// which YAML would interpret as 10, and a date, which would be a time.
 type Reader struct {
 	// What names the kind of document in problems, such as "policy".
 	What string
@@ -179,7 +178,7 @@ func (r *Reader) Texts(n *yaml.Node, what string) []string {
 	var out []string
 	for _, item := range r.List(n, what) {
 		s := r.Text(item, what)
-		if slices.Contains(out, s) {
+		if s != "" && slices.Contains(out, s) {
 			r.Fail(item, "%s appears twice", gatehouse.Quote(s))
 			continue
 		}

@@ -42,6 +42,20 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestTexts: an item that is not text is one problem, however many there are.
+func TestTexts(t *testing.T) {
+	t.Parallel()
+	r := form.Reader{What: "thing", MaxBytes: 99, MaxLines: 9}
+	r.Texts(r.Load([]byte("[a, 1, 2, b, a]")), "people")
+	want := []form.Problem{
+		{1, 5, "people must be text; put it in quotes"}, {1, 8, "people must be text; put it in quotes"},
+		{1, 14, `"a" appears twice`},
+	}
+	if !slices.Equal(r.Problems, want) {
+		t.Errorf("%v", r.Problems)
+	}
+}
+
 // TestSort: equal problems become one, even if another problem of the same place stands between them.
 func TestSort(t *testing.T) {
 	t.Parallel()

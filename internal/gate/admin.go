@@ -179,7 +179,11 @@ func (g *Gate) UpdatePrincipal(
 			return nil, err
 		}
 		if p.ID == c.Principal.ID && (p.Disabled || !p.Has(gatehouse.RoleAdmin)) {
-			return nil, gatehouse.Violations{{Pointer: "/roles", Detail: "an administrator cannot lock itself out"}}.Err()
+			pointer := "/roles"
+			if p.Disabled {
+				pointer = "/disabled"
+			}
+			return nil, gatehouse.Violations{{Pointer: pointer, Detail: "an administrator cannot lock itself out"}}.Err()
 		}
 		approverSince(&before, p, tx.Now())
 		if err := tx.UpdatePrincipal(p); err != nil {

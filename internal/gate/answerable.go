@@ -90,7 +90,7 @@ func audience(v gatehouse.Verdict) gatehouse.Audience {
 }
 
 // unanswerable returns why fewer people may answer an approval than must approve; "" if enough
-// may. An approver whose vote does not count yet is counted here: see [Gate.voteCounts]. Proposers
+// may. An approver whose vote does not count yet is counted here: see [Gate.checkApproverDelay]. Proposers
 // read the text, so it names only people whom the approval names, the proposer, its sponsor, and
 // the person on whose behalf it is proposed. Others are only counted.
 func unanswerable(

@@ -6,10 +6,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// subject returns the action whose target's state matters for a decision: the action itself or,
+// targetSubject returns the action whose target's state matters for a decision: the action itself or,
 // for an approval step about an entity with an operation, a copy with that entity as its target.
 // Of the entity, the connector compares only the fields that the step saw.
-func subject(a *gatehouse.Action) *gatehouse.Action {
+func targetSubject(a *gatehouse.Action) *gatehouse.Action {
 	if a.Approval == nil || a.Approval.About == nil || a.Approval.About.Operation == "" {
 		return a
 	}

@@ -27,10 +27,10 @@ func restartApproverDelay(tx peopleWriter, c *gatehouse.Caller, p *gatehouse.Pri
 	return tx.UpdatePrincipal(p)
 }
 
-// voteCounts returns an error when an approver's vote does not count yet: at L5, until the configured
+// checkApproverDelay returns an error when an approver's vote does not count yet: at L5, until the configured
 // delay has passed since they became an approver, or since restartApproverDelay. An attacker who can
 // create approvers cannot use them for a destructive change before others notice.
-func (g *Gate) voteCounts(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
+func (g *Gate) checkApproverDelay(now time.Time, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if a.RiskLevel < gatehouse.L5 || g.config.ApproverDelay <= 0 {
 		return nil
 	}

@@ -15,12 +15,12 @@ import (
 // The archiver's pace, so that decisions are not delayed: a scan plans about
 // archivePlan actions, and a transaction moves about archiveBatch of them. The
 // archiver then rests archiveRest times as long as it worked, up to
-// longestArchive.
+// longestArchiveRest.
 const (
-	archivePlan    = 128
-	archiveBatch   = 16
-	archiveRest    = 9 // multiple of the time worked
-	longestArchive = 2 * time.Second
+	archivePlan        = 128
+	archiveBatch       = 16
+	archiveRest        = 9 // multiple of the time worked
+	longestArchiveRest = 2 * time.Second
 )
 
 // ArchiveMetrics receives the archiver's progress.
@@ -65,7 +65,7 @@ func (a *Archiver) Step(ctx context.Context) (n int, more bool, err error) {
 	if more && err == nil {
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(archiveRest*time.Since(began), longestArchive)):
+		case <-time.After(min(archiveRest*time.Since(began), longestArchiveRest)):
 		}
 	}
 	return n, more, err

@@ -152,39 +152,20 @@ func notUnknown(id string, p *gatehouse.Push) gatehouse.AskResult {
 func settleUnknown(
 	tx pushMover, actor string, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Receipt,
 ) (gatehouse.PushStatus, error) {
-	now := tx.Now()
-	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, now
-	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
+	r.ID, r.PushID, r.Generation, r.At = NewID("rcp"), p.ID, p.Generation, tx.Now()
 	event := "push.applied"
-	p.FinishedAt = &now
-	if r.Outcome == gatehouse.ReceiptApplied {
-		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
-		p.LastError, p.ErrorCode = "", ""
-	} else {
-		const code, detail = "not_applied", "the target proves that there was no effect and will be none"
+	var failure *gatehouse.Failure
+	if r.Outcome != gatehouse.ReceiptApplied {
 		event = "push.failed"
-		p.Status, m.To, m.Failure = gatehouse.PushFailed, gatehouse.StatusFailed,
-			&gatehouse.Failure{Code: code, Detail: detail}
-		p.ErrorCode, p.LastError, r.ErrorCode, r.Error = code, detail, code, detail
-		if err := tx.ReleaseCeilings(a.ID); err != nil {
-			return "", err
+		failure = &gatehouse.Failure{
+			Code: "not_applied", Detail: "the target proves that there was no effect and will be none",
 		}
 	}
-	if err := tx.UpdatePush(p, gatehouse.PushUnknown, p.Generation); err != nil {
+	to, err := endUnknown(tx, actor, p, a, &r, failure)
+	if err != nil {
 		return "", err
 	}
-	if err := tx.MoveAction(m); err != nil {
-		return "", err
-	}
-	if err := tx.InsertReceipt(&r); err != nil {
-		return "", err
-	}
-	if m.To == gatehouse.StatusApplied {
-		if err := Applied(tx, a, &r, actor); err != nil {
-			return "", err
-		}
-	}
-	return p.Status, record(tx, a, event, actor, gatehouse.StatusUnknown, m.To, map[string]any{
+	return p.Status, record(tx, a, event, actor, gatehouse.StatusUnknown, to, map[string]any{
 		"push": p.ID, "push_from": string(gatehouse.PushUnknown), "push_to": string(p.Status), "attempt": p.Attempts,
 		"generation": p.Generation,
 		"receipt":    r.ID, "source": r.Source,

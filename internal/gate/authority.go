@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// votersStand checks, under a lock, that the approvers whose votes count, and the voter of a
+// checkVoters checks, under a lock, that the approvers whose votes count, and the voter of a
 // vote about to be stored, may still decide: they exist, are enabled, and have their own right
 // or that of the principal they voted for. None of them may be the proposer's sponsor by now. A
 // delegation that has ended since leaves its votes valid.
@@ -16,7 +16,7 @@ import (
 // after it, and the next check bars that sponsor. rights may be nil; whatever it lacks is read.
 // voter is nil if no vote is about to be stored. from is the principal whose right voter uses; nil
 // for the voter's own.
-func (g *Gate) votersStand(
+func (g *Gate) checkVoters(
 	tx voterFacts, a *gatehouse.Action, rights *gatehouse.Rights, voter, from *gatehouse.Principal,
 ) error {
 	// delegator is the id of the principal whose right the vote uses, "" for the
@@ -69,11 +69,11 @@ func (g *Gate) votersStand(
 			MayAnswer(a.Approval, found[whose], tx.Now()) != nil || excluded(barred, found[whose]) {
 			return revoked("%s has voted, but no longer has the right to decide", v.name).With("voter", v.name)
 		}
-		if err := g.editorStands(tx, a, found[at]); err != nil {
+		if err := g.checkEditor(tx, a, found[at]); err != nil {
 			return err
 		}
 		for _, p := range []*gatehouse.Principal{found[at], found[whose]} {
-			if err := g.voteCounts(tx.Now(), a, p); err != nil {
+			if err := g.checkApproverDelay(tx.Now(), a, p); err != nil {
 				return revoked("%s", err).With("voter", v.name)
 			}
 		}
@@ -130,7 +130,7 @@ func (g *Gate) Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.R
 	if a.Approval.Status != gatehouse.ApprovalApproved || a.Approval.Approvals() < a.Approval.Required {
 		return revoked("the approval is no longer valid")
 	}
-	return g.votersStand(tx, a, rights, nil, nil)
+	return g.checkVoters(tx, a, rights, nil, nil)
 }
 
 func revoked(format string, args ...any) *gatehouse.Error {

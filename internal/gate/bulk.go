@@ -131,17 +131,18 @@ func (g *Gate) decideEach(
 func (g *Gate) bulkItem(ctx context.Context, b gatehouse.BulkDecision, item gatehouse.BulkItem) gatehouse.BulkResult {
 	res := gatehouse.BulkResult{ActionID: item.ActionID}
 	a, err := g.FindAction(ctx, item.ActionID)
-	if err == nil && a.RiskLevel.NeedsConfirmation() {
+	switch {
+	case err != nil:
+	case a.RiskLevel.NeedsConfirmation():
 		res.Skipped = "individual_decision_required"
 		res.Detail = "actions of " + a.RiskLevel.String() + " cannot be decided in bulk"
 		return res
-	}
-	if err == nil && b.Decision == gatehouse.Approve && card.ClaimDiffers(a) {
+	case b.Decision == gatehouse.Approve && card.ClaimDiffers(a):
 		res.Skipped = card.ExcludedClaim
-		res.Detail = "its proposer claims another amount than the change has: decide it on its own"
+		res.Detail = "the amount that its proposer claims differs from the amount of the change: " +
+			"decide this action on its own"
 		return res
-	}
-	if err == nil {
+	default:
 		var ans *gatehouse.Answer
 		ans, err = g.decide(ctx, a.ID, gatehouse.Decision{
 			Decision: b.Decision, Notes: b.Notes, Digest: item.Digest, Hold: b.Hold,

@@ -92,28 +92,21 @@ func (g *Gate) TaskToken(a *gatehouse.Action) (string, error) {
 }
 
 // WithdrawGone cancels a pending action whose proposer no longer waits for its
-// callback. It changes nothing if the action is decided or has expired.
+// callback. A held rejection takes effect at once. WithdrawGone changes nothing if the
+// action is decided or has expired.
 func (g *Gate) WithdrawGone(ctx context.Context, tenant, id, why string) error {
 	moved := false
 	err := g.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
-		moved = false
 		a, err := tx.LockAction(id)
-		if err != nil || a.Status != gatehouse.StatusPending || !tx.Now().Before(a.Approval.End()) {
+		moved = err == nil && a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End())
+		if !moved {
 			return err
 		}
-		if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
-			return err
+		if rejected, _ := a.HeldRejection(); rejected != nil {
+			return rejectHeld(tx, a, rejected)
 		}
-		failure := &gatehouse.Failure{Code: gatehouse.FailureWorkflowGone, Detail: why}
-		err = tx.MoveAction(gatehouse.ActionMove{
-			ID: a.ID, From: a.Status, To: gatehouse.StatusCanceled, Finished: true, Decided: true, Failure: failure,
-		})
-		if err != nil {
-			return err
-		}
-		moved = true
-		return record(tx, a, "hitl.canceled", "system", a.Status, gatehouse.StatusCanceled,
-			map[string]any{"code": failure.Code, "reason": why})
+		return cancelPending(tx, &gatehouse.Principal{ID: "system"}, a,
+			&gatehouse.Failure{Code: gatehouse.FailureWorkflowGone, Detail: why})
 	})
 	if moved && err == nil {
 		g.Hints.Notify(id)

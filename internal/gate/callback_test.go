@@ -39,7 +39,7 @@ func callbackWorld(t *testing.T, file string, options ...func(*gate.Config)) *ga
 
 // withTasks switches callbacks to Step Functions on.
 func withTasks(t *testing.T) func(*gate.Config) {
-	master, err := ring.Parse(ring.New())
+	master, err := ring.Parse(ring.NewMasterKey())
 	must(t, err)
 	return func(c *gate.Config) {
 		c.Master = master

@@ -49,9 +49,9 @@ func (g *Gate) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, 
 					"a pending action is canceled by its proposer; reject it instead",
 				)
 			}
-			err = cancelPending(tx, c, a)
+			err = cancelPending(tx, c.Principal, a, nil)
 		case a.Status == gatehouse.StatusApproved && c.Principal.Has(gatehouse.RoleApprover) && c.StepUp:
-			err = cancelHeld(tx, c, a)
+			err = cancelHeld(tx, c.Principal, a)
 		default:
 			a.See(tx.Now())
 			err = tooLate(a)
@@ -83,15 +83,14 @@ func (g *Gate) CancelForRun(ctx context.Context, tenant, id string) error {
 		if err != nil {
 			return err
 		}
-		c := &gatehouse.Caller{Principal: p}
 		rejected, _ := a.HeldRejection()
 		switch {
 		case rejected != nil:
 			return rejectHeld(tx, a, rejected)
 		case a.Status == gatehouse.StatusPending && tx.Now().Before(a.Approval.End()):
-			return cancelPending(tx, c, a)
+			return cancelPending(tx, p, a, nil)
 		case a.Status == gatehouse.StatusApproved && a.Push != nil:
-			return cancelHeld(tx, c, a)
+			return cancelHeld(tx, p, a)
 		case a.Status.Finished():
 			return nil
 		}
@@ -107,20 +106,23 @@ func tooLate(a *gatehouse.Action) error {
 	return gatehouse.E(gatehouse.CodeTooLate, "the action is %s", a.Status).With("current_status", a.Status)
 }
 
-func cancelPending(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
+// cancelPending cancels a pending action, because of the failure if it is not nil.
+func cancelPending(
+	tx actionMover, by *gatehouse.Principal, a *gatehouse.Action, failure *gatehouse.Failure,
+) error {
 	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalCanceled); err != nil {
 		return err
 	}
 	a.Approval.Status = gatehouse.ApprovalCanceled
-	return moveCanceled(tx, c, a)
+	return moveCanceled(tx, by, a, failure)
 }
 
 // cancelHeld withdraws an approved action whose push cannot be claimed yet.
-func cancelHeld(tx pushMover, c *gatehouse.Caller, a *gatehouse.Action) error {
+func cancelHeld(tx pushMover, by *gatehouse.Principal, a *gatehouse.Action) error {
 	if err := withdrawPush(tx, a); err != nil {
 		return err
 	}
-	return moveCanceled(tx, c, a)
+	return moveCanceled(tx, by, a, nil)
 }
 
 // withdrawPush cancels the push of an approved action within its hold, and releases the
@@ -174,15 +176,21 @@ func canceledBy(tx gatehouse.ReadTx, a *gatehouse.Action, entries []*gatehouse.E
 	return name, nil
 }
 
-func moveCanceled(tx actionMover, c *gatehouse.Caller, a *gatehouse.Action) error {
+func moveCanceled(
+	tx actionMover, by *gatehouse.Principal, a *gatehouse.Action, failure *gatehouse.Failure,
+) error {
 	from := a.Status
 	err := tx.MoveAction(gatehouse.ActionMove{
 		ID: a.ID, From: from, To: gatehouse.StatusCanceled, Finished: true,
-		DecidedBy: a.DecidedBy, DecidedVia: a.DecidedVia, Decided: a.DecidedAt == nil,
+		DecidedBy: a.DecidedBy, DecidedVia: a.DecidedVia, Decided: a.DecidedAt == nil, Failure: failure,
 	})
 	if err != nil {
 		return err
 	}
-	a.Status, a.FinishedAt, a.CanceledBy = gatehouse.StatusCanceled, new(tx.Now()), c.Principal.Name
-	return record(tx, a, "hitl.canceled", c.Principal.ID, from, gatehouse.StatusCanceled, nil)
+	a.Status, a.FinishedAt, a.CanceledBy = gatehouse.StatusCanceled, new(tx.Now()), by.Name
+	var data map[string]any
+	if failure != nil {
+		data = map[string]any{"code": failure.Code, "reason": failure.Detail}
+	}
+	return record(tx, a, "hitl.canceled", by.ID, from, gatehouse.StatusCanceled, data)
 }

@@ -26,8 +26,8 @@ func TestCanceledBy(t *testing.T) {
 	}
 }
 
-// TestCancelAfterAHeldRejection: a cancel cannot replace a rejection, not even before its hold ends; a run that does not
-// wait any more lets the rejection take effect.
+// TestCancelAfterAHeldRejection: a cancel cannot replace a rejection, not even before its hold ends; if a run or
+// a workflow does not wait any more, the rejection takes effect.
 func TestCancelAfterAHeldRejection(t *testing.T) {
 	t.Parallel()
 	w := newHoldingWorld(t, "")
@@ -40,7 +40,12 @@ func TestCancelAfterAHeldRejection(t *testing.T) {
 		}
 	}
 	must(t, w.gate.CancelForRun(t.Context(), a.Tenant, a.ID))
-	if got := w.find(a.ID); got.Status != gatehouse.StatusRejected || got.DecidedBy != "ana" || got.CanceledBy != "" {
-		t.Errorf("%s by %q, canceled by %q", got.Status, got.DecidedBy, got.CanceledBy)
+	b := w.propose(bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "abandoned" })
+	w.mustDecide(ana, b, holdRejection(b))
+	must(t, w.gate.WithdrawGone(t.Context(), b.Tenant, b.ID, "the workflow is gone"))
+	for _, id := range []string{a.ID, b.ID} {
+		if got := w.find(id); got.Status != gatehouse.StatusRejected || got.DecidedBy != "ana" || got.CanceledBy != "" {
+			t.Errorf("%s by %q, canceled by %q", got.Status, got.DecidedBy, got.CanceledBy)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func TestCheckpoint(t *testing.T) {
 		t.Errorf("without a master key: %v, %v", keys, err)
 	}
 
-	first, second := ring.New(), ring.New()
+	first, second := ring.NewMasterKey(), ring.NewMasterKey()
 	w.under(newMaster(t, first))
 	w.number()
 	trusted, err := w.gate.LogKeys(w.admin)

@@ -31,7 +31,7 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	if err != nil {
 		return nil, err
 	}
-	if err := runsServer(c); err != nil {
+	if err := requireServerTenant(c); err != nil {
 		return nil, err
 	}
 	if err := r.Validate(); err != nil {
@@ -55,22 +55,22 @@ func (g *Gate) ProposeConnectors(ctx context.Context, r gatehouse.ConnectorPropo
 	p := &gatehouse.Proposal{
 		ActionType: "connector_change", Connector: PolicyConnector, Operation: ConnectorOperation,
 		Target:         connectorTarget(newest.Version),
-		CurrentState:   gatehouse.MustJSON(policyText{newest.Source}),
-		ProposedChange: gatehouse.MustJSON(policyText{r.Source}),
+		CurrentState:   gatehouse.MustJSON(sourceText{newest.Source}),
+		ProposedChange: gatehouse.MustJSON(sourceText{r.Source}),
 		Rationale:      r.Rationale,
 	}
 	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, own: true})
 	return a, err
 }
 
-// CheckTestsConnectors fails unless the caller may test connectors that are not stored: only callers who may
+// RequireConnectorTester fails unless the caller may test connectors that are not stored: only callers who may
 // propose connectors may test them.
-func (g *Gate) CheckTestsConnectors(ctx context.Context) error {
+func (g *Gate) RequireConnectorTester(ctx context.Context) error {
 	c, err := g.adminWithStepUp(ctx)
 	if err != nil {
 		return err
 	}
-	return runsServer(c)
+	return requireServerTenant(c)
 }
 
 func connectorTarget(version int) gatehouse.Target {
@@ -79,9 +79,9 @@ func connectorTarget(version int) gatehouse.Target {
 	}
 }
 
-// runsServer fails unless the caller is of the tenant whose administrators run the
+// requireServerTenant fails unless the caller is of the tenant whose administrators run the
 // server: a connector can reach whatever the server reaches.
-func runsServer(c *gatehouse.Caller) error {
+func requireServerTenant(c *gatehouse.Caller) error {
 	if c.Principal.Tenant == gatehouse.DefaultTenant {
 		return nil
 	}
@@ -124,7 +124,7 @@ func newestConnectors(tx gatehouse.ConnectorVersionReader) (*gatehouse.Connector
 func (g *Gate) StoreConnectors(
 	ctx context.Context, actionID string, change gatehouse.JSON, from string,
 ) (version int, err error) {
-	var text policyText
+	var text sourceText
 	if err := json.Unmarshal([]byte(change), &text); err != nil {
 		return 0, gatehouse.E(gatehouse.CodeInvalid, "the change holds no connectors")
 	}
@@ -213,12 +213,12 @@ func (g *Gate) NewestConnectors(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// readsConnectors fails for callers who may not read the connectors in the store.
-func readsConnectors(c *gatehouse.Caller) error {
+// requireConnectorReader fails for callers who may not read the connectors in the store.
+func requireConnectorReader(c *gatehouse.Caller) error {
 	if err := Require(c, gatehouse.RoleOperator, gatehouse.RoleAdmin); err != nil {
 		return err
 	}
-	return runsServer(c)
+	return requireServerTenant(c)
 }
 
 // FindConnectors returns a version; 0 is the newest. Only the tenant default has versions.
@@ -242,7 +242,7 @@ func (g *Gate) FindConnectors(ctx context.Context, version int) (v *gatehouse.Co
 // ListConnectorVersions returns all versions, newest first, without their source.
 func (g *Gate) ListConnectorVersions(ctx context.Context) (list []*gatehouse.ConnectorVersion, err error) {
 	err = g.View(ctx, "version of the connectors", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if err := readsConnectors(c); err != nil {
+		if err := requireConnectorReader(c); err != nil {
 			return err
 		}
 		list, err = tx.ListConnectorVersions()
@@ -253,7 +253,7 @@ func (g *Gate) ListConnectorVersions(ctx context.Context) (list []*gatehouse.Con
 
 // UndoConnectors describes how to return to the version before a stored one.
 func UndoConnectors(current, change gatehouse.JSON, version int) *gatehouse.Reversal {
-	var former policyText
+	var former sourceText
 	if err := json.Unmarshal([]byte(current), &former); err != nil {
 		return nil
 	}

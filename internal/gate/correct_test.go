@@ -1,6 +1,9 @@
 package gate_test
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // dead brings an approved action's push to failed or unknown, as the dispatcher would.
@@ -311,5 +316,41 @@ func TestInsightsByDayAndGroup(t *testing.T) {
 	page, err := w.gate.ListActions(w.admin, gatehouse.ActionFilter{AskedGroup: "finance"})
 	if err != nil || len(page.Items) != 2 {
 		t.Errorf("asked of finance: %d, %v", len(page.Items), err)
+	}
+}
+
+// endlessStore has dead letters without end, and counts those that are read.
+type endlessStore struct {
+	gatehouse.Store
+	read int
+}
+
+// endlessTx is a transaction of an endlessStore.
+type endlessTx struct {
+	gatehouse.ReadTx
+	store *endlessStore
+}
+
+func (t endlessTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
+	if t.store.read += f.Limit; t.store.read > 2*gatehouse.MaxGrouped {
+		return page, errors.New("it reads on")
+	}
+	page.Items, page.NextCursor = slices.Repeat([]*gatehouse.Push{{}}, f.Limit), strconv.Itoa(t.store.read)
+	return page, nil
+}
+
+func (s *endlessStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	return s.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error { return fn(endlessTx{tx, s}) })
+}
+
+// TestRareGroup: a page of a group that has no dead letter among very many others ends, with a cursor.
+func TestRareGroup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	store := &endlessStore{Store: w.store}
+	g := gate.New(store, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	page, err := g.ListDeadLetters(w.admin, gatehouse.DeadLetterFilter{Group: "rare", Limit: 1})
+	if err != nil || len(page.Items) > 0 || page.NextCursor != strconv.Itoa(gatehouse.MaxGrouped) {
+		t.Errorf("%d dead letters, and the cursor %q, %v", len(page.Items), page.NextCursor, err)
 	}
 }

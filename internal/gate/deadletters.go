@@ -12,11 +12,15 @@ import (
 // large payloads ends early, with a cursor.
 const deadLetterBytes = 4 << 20
 
-// ListDeadLetters returns a page of the tenant's pushes that need a person.
+// ListDeadLetters returns a page of the tenant's pushes that need a person. For a group, it reads
+// about [gatehouse.MaxGrouped] of them at most: a page may be short, or empty, and still have a cursor.
 func (g *Gate) ListDeadLetters(
 	ctx context.Context, f gatehouse.DeadLetterFilter,
 ) (out gatehouse.Page[*gatehouse.DeadLetter], err error) {
 	filter := pushFilter(f)
+	if f.Group != "" {
+		filter.Limit = gatehouse.MaxLimit
+	}
 	want := gatehouse.DefaultLimit
 	if f.Limit > 0 {
 		want = min(f.Limit, gatehouse.MaxLimit)
@@ -24,11 +28,12 @@ func (g *Gate) ListDeadLetters(
 	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		filter.ReadBy, filter.Cursor = g.ReadsAs(c.Principal), f.Cursor
 		out.Items = make([]*gatehouse.DeadLetter, 0, want)
-		for held := 0; ; {
+		for held, read := 0, 0; ; {
 			page, err := tx.ListPushes(filter)
 			if err != nil {
 				return err
 			}
+			read += len(page.Items)
 			taken := len(page.Items)
 			for i, p := range page.Items {
 				if f.Group != "" && p.GroupKey() != f.Group {
@@ -62,7 +67,7 @@ func (g *Gate) ListDeadLetters(
 				return err
 			}
 			out.NextCursor = page.NextCursor
-			if f.Group == "" || page.NextCursor == "" || len(out.Items) == want {
+			if f.Group == "" || page.NextCursor == "" || len(out.Items) == want || read >= gatehouse.MaxGrouped {
 				return nil
 			}
 			filter.Cursor = page.NextCursor

@@ -87,7 +87,7 @@ func decideAs[T any](
 		if err := r.rule(tx, o.Action, o.Rights); err != nil {
 			return nil, err
 		}
-		if err := r.completeReview(tx); err != nil {
+		if err := r.logReviewCompleted(tx); err != nil {
 			return nil, err
 		}
 		out, err := shape(r)
@@ -232,7 +232,7 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.gate.config.CheckTimeout)
 	defer cancel()
-	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, subject(a))
+	matches, expected, actual, checked, err := r.gate.targets.Check(ctx, targetSubject(a))
 	switch {
 	case err != nil:
 		r.gate.Log.Warn("target not read before a decision", "action", a.ID, "error", err)
@@ -246,7 +246,7 @@ func (r *ruling) prepare(ctx context.Context) (err error) {
 
 // readsTarget reports whether an approval reads the target.
 func (r *ruling) readsTarget(a *gatehouse.Action) bool {
-	return !r.decision.AcknowledgeStale && r.gate.targets.Checks(subject(a))
+	return !r.decision.AcknowledgeStale && r.gate.targets.Checks(targetSubject(a))
 }
 
 // ready reports whether the transaction of an approval has all that it needs: the veto of the active policy and,

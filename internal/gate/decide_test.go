@@ -188,8 +188,10 @@ func TestReviseUnderAKnownKey(t *testing.T) {
 	fresh := func(p *gatehouse.Proposal) { p.IdempotencyKey = "k2" }
 	b, err := w.gate.Revise(bot, other.ID, proposal(fresh))
 	must(t, err)
-	if again, err := w.gate.Revise(withKey(t, bot, "i", 1), other.ID, proposal(fresh)); err != nil || again.ID != b.ID {
-		t.Errorf("the same revision again: %v, %v", again, err)
+	for name, ctx := range map[string]context.Context{"with": withKey(t, bot, "i", 1), "without": bot} {
+		if again, err := w.gate.Revise(ctx, other.ID, proposal(fresh)); err != nil || again.ID != b.ID {
+			t.Errorf("the same revision again, %s an Idempotency-Key: %v, %v", name, again, err)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 	if err != nil {
 		return nil, err
 	}
-	if err := delegates(c); err != nil {
+	if err := requireDelegationRole(c); err != nil {
 		return nil, err
 	}
 	return usecase.Perform(ctx, g.Runner, usecase.Case{By: c}, func(tx gatehouse.Tx) (*gatehouse.Delegation, error) {
@@ -50,7 +50,7 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 			}
 		}
 
-		if err := roomFor(tx, d.From); err != nil {
+		if err := checkDelegationLimit(tx, d.From); err != nil {
 			return nil, err
 		}
 		d.Tenant, d.CreatedBy = c.Principal.Tenant, c.Principal.Name
@@ -64,8 +64,8 @@ func (g *Gate) CreateDelegation(ctx context.Context, n gatehouse.NewDelegation) 
 	})
 }
 
-// delegates checks the general right to delegate.
-func delegates(c *gatehouse.Caller) error {
+// requireDelegationRole checks the general right to delegate.
+func requireDelegationRole(c *gatehouse.Caller) error {
 	if c.Principal.Kind != gatehouse.KindPerson {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "only people delegate")
 	}
@@ -131,7 +131,7 @@ func newDelegation(
 	}, nil
 }
 
-func roomFor(tx gatehouse.DelegationReader, from string) error {
+func checkDelegationLimit(tx gatehouse.DelegationReader, from string) error {
 	// Without a limit, since the list also has the delegations to this person.
 	list, err := tx.ListDelegations(from, true, math.MaxInt32)
 	if err != nil {
@@ -155,7 +155,7 @@ func roomFor(tx gatehouse.DelegationReader, from string) error {
 // tenant's.
 func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegation, err error) {
 	err = g.View(ctx, "delegation", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if err := delegates(c); err != nil {
+		if err := requireDelegationRole(c); err != nil {
 			return err
 		}
 		whose := c.Principal.ID
@@ -259,7 +259,7 @@ func (g *Gate) delegatorsFor(
 		return nil, err
 	}
 	return slices.DeleteFunc(a.StandsFor(p, list, tx.Now()), func(from *gatehouse.Principal) bool {
-		return g.voteCounts(tx.Now(), a, from) != nil
+		return g.checkApproverDelay(tx.Now(), a, from) != nil
 	}), nil
 }
 

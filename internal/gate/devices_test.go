@@ -34,7 +34,7 @@ func webPushKey(t *testing.T, g *gate.Gate) string {
 func TestWebPushKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	old, present := ring.New(), ring.New()
+	old, present := ring.NewMasterKey(), ring.NewMasterKey()
 	keys := make(chan string, 8)
 	for range cap(keys) {
 		g := w.replica(old)
@@ -67,7 +67,7 @@ func TestWebPushKey(t *testing.T) {
 	if got := webPushKey(t, w.replica(present)); got != key {
 		t.Error("the key changed with the master key")
 	}
-	next := ring.New()
+	next := ring.NewMasterKey()
 	if n, err := w.replica(next + "\n" + present).ResealKeys(t.Context()); n != 1 || err != nil {
 		t.Errorf("the schedule resealed %d keys, %v", n, err)
 	}

@@ -90,7 +90,7 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 	case OwnQuestion(old):
 		return nil, cannotEdit(
 			"not_editable",
-			"this is a question of Gatehouse itself: approve it, or reject it and say why",
+			"this action asks about Gatehouse itself and cannot be edited: approve it, or reject it with a reason",
 		)
 	}
 	p := old.Proposal
@@ -185,9 +185,9 @@ func MayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	return MayAnswer(&ap, p, now)
 }
 
-// editorStands checks that the active policy still lets an editor of the action approve
+// checkEditor checks that the active policy still lets an editor of the action approve
 // it; nil for everybody else.
-func (g *Gate) editorStands(tx gatehouse.PolicyReader, a *gatehouse.Action, p *gatehouse.Principal) error {
+func (g *Gate) checkEditor(tx gatehouse.PolicyReader, a *gatehouse.Action, p *gatehouse.Principal) error {
 	if !excluded(a.Editors, p) {
 		return nil
 	}
@@ -213,8 +213,8 @@ func (r *ruling) prepareDraft(ctx context.Context, d *draft, about *gatehouse.Ab
 	return r.prepare(ctx)
 }
 
-// onEdited approves the revision that the caller has just made.
-func (r *ruling) onEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
+// approveEdited approves the revision that the caller has just made.
+func (r *ruling) approveEdited(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Approval.Bars(r.caller.Principal) {
 		return gatehouse.E(gatehouse.CodeSelfApproval,
 			"you edited it, and it is %s now: the policy requires another approver", a.RiskLevel)

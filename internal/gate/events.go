@@ -135,7 +135,7 @@ func (g *Gate) mayReadEvent(
 	}
 	var err error
 	if strings.HasPrefix(about, "run_") {
-		err = g.ReadRunOf(tx, c, about)
+		err = g.CheckMayReadRunID(tx, c, about)
 	} else {
 		_, err = g.findAction(tx, c, about)
 	}

@@ -19,7 +19,7 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "action":
 			_, err = g.findAction(tx, c, id)
 		case "push":
-			err = g.readPush(tx, c, id)
+			err = g.checkMayReadPush(tx, c, id)
 		case "principal":
 			_, err = tx.FindPrincipal(id)
 		case "key":
@@ -29,11 +29,11 @@ func (g *Gate) Exists(ctx context.Context, kind, id string) error {
 		case "workflow":
 			_, err = tx.FindWorkflow(id, 0)
 		case "run":
-			err = g.ReadRunOf(tx, c, id)
+			err = g.CheckMayReadRunID(tx, c, id)
 		case "step":
 			var step *gatehouse.Step
 			if step, err = tx.FindStep(id); err == nil && !c.Principal.Has(gatehouse.RoleWorker) {
-				err = g.ReadRunOf(tx, c, step.RunID)
+				err = g.CheckMayReadRunID(tx, c, step.RunID)
 			}
 		case "group":
 			_, err = tx.FindGroup(id)

@@ -16,23 +16,23 @@ import (
 // a live decision. One transaction is short, and the sweeper rests much longer than
 // it works.
 const (
-	sweepBatch   = 32
-	sweepRest    = 4 // multiple of the time worked
-	longestSweep = time.Second
+	sweepBatch       = 32
+	sweepRest        = 4 // multiple of the time worked
+	longestSweepRest = time.Second
 )
 
-// Sweep runs SweepTimely, SweepHeld and SweepExpired, and rests after a full batch, up to longestSweep.
+// Sweep runs SweepMoments, SweepHeld and SweepExpired, and rests after a full batch, up to longestSweepRest.
 // most is the size of the largest of the three batches.
 func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 	began := time.Now()
-	for _, sweep := range []func(context.Context) (int, error){g.SweepTimely, g.SweepHeld, g.SweepExpired} {
+	for _, sweep := range []func(context.Context) (int, error){g.SweepMoments, g.SweepHeld, g.SweepExpired} {
 		n, e := sweep(ctx)
 		most, err = max(most, n), errors.Join(err, e)
 	}
 	if most == sweepBatch {
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(sweepRest*time.Since(began), longestSweep)):
+		case <-time.After(min(sweepRest*time.Since(began), longestSweepRest)):
 		}
 	}
 	return most, err

@@ -123,8 +123,8 @@ type Gate struct {
 	decisions   decisionTally
 	nonces      usedNonces
 	previews    *previews
-	// asideTimely, asideHeld and asideExpired hold the actions that failed in a sweep.
-	asideTimely, asideHeld, asideExpired aside.Set[gatehouse.ActionRef]
+	// asideMoments, asideHeld and asideExpired hold the actions that failed in a sweep.
+	asideMoments, asideHeld, asideExpired aside.Set[gatehouse.ActionRef]
 }
 
 var (

@@ -148,11 +148,18 @@ func (g *Gate) grantTarget(tenant string, n *gatehouse.NewGrant) (string, error)
 
 // GrantsUpTo returns the highest level that the active policy lets a grant cover, for
 // display.
-func (g *Gate) GrantsUpTo(ctx context.Context) (level gatehouse.RiskLevel, err error) {
+func (g *Gate) GrantsUpTo(ctx context.Context) (gatehouse.RiskLevel, error) {
+	return g.policyLevel(ctx, (*policy.Policy).GrantUpTo)
+}
+
+// policyLevel returns a level of the active policy, 0 without a policy.
+func (g *Gate) policyLevel(
+	ctx context.Context, of func(*policy.Policy) gatehouse.RiskLevel,
+) (level gatehouse.RiskLevel, err error) {
 	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
 		if active != nil {
-			level = active.GrantUpTo()
+			level = of(active)
 		}
 		return err
 	})
@@ -177,7 +184,7 @@ func (g *Gate) CanGrantLike(ctx context.Context, a *gatehouse.Action) (can bool,
 // ListGrants returns the newest 500 grants of the tenant, newest first.
 func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err error) {
 	err = g.View(ctx, "grant", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if err := readsGrants(c); err != nil {
+		if err := requireGrantReader(c); err != nil {
 			return err
 		}
 		if list, err = tx.ListGrants(gatehouse.GrantFilter{Limit: maxGrantList}); err != nil {
@@ -194,7 +201,7 @@ func (g *Gate) ListGrants(ctx context.Context) (list []*gatehouse.Grant, err err
 // FindGrant returns a grant.
 func (g *Gate) FindGrant(ctx context.Context, id string) (grant *gatehouse.Grant, err error) {
 	err = g.View(ctx, "grant", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		if err := readsGrants(c); err != nil {
+		if err := requireGrantReader(c); err != nil {
 			return err
 		}
 		if grant, err = tx.FindGrant(id); err == nil {
@@ -205,7 +212,7 @@ func (g *Gate) FindGrant(ctx context.Context, id string) (grant *gatehouse.Grant
 	return grant, err
 }
 
-func readsGrants(c *gatehouse.Caller) error {
+func requireGrantReader(c *gatehouse.Caller) error {
 	return Require(c, gatehouse.RoleApprover, gatehouse.RoleOperator, gatehouse.RoleAuditor, gatehouse.RoleAdmin)
 }
 

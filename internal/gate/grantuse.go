@@ -202,7 +202,7 @@ func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, foun
 		gate: g, action: a, grant: grant.ID, caller: &gatehouse.Caller{Principal: grantors[0], Via: gatehouse.ViaGrant},
 		decision: gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest},
 	}
-	if err := g.votersStand(tx, a, nil, grantors[0], nil); gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked {
+	if err := g.checkVoters(tx, a, nil, grantors[0], nil); gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked {
 		return false, nil // excluded, or not asked by this question
 	} else if err != nil {
 		return false, err

@@ -67,8 +67,11 @@ func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembe
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		_, err := tx.FindGroup(name)
-		if errors.Is(err, gatehouse.ErrNotFound) {
+		switch {
+		case errors.Is(err, gatehouse.ErrNotFound):
 			err = insertGroup(tx, c.Principal.Tenant, name, authorOf(c))
+		case err == nil && m.New:
+			err = gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists", name)
 		}
 		if err != nil {
 			return err

@@ -81,7 +81,7 @@ func (g *Gate) rotate(tx gatehouse.Tx, tenant string, old *gatehouse.RingKey, by
 		}
 		c.kind, c.data["replaces"] = "link.key_rotated", old.ID
 	}
-	k, err := g.newRingKey(tx, tenant, by.id, gatehouse.RingLinks, ring.Key())
+	k, err := g.newRingKey(tx, tenant, by.id, gatehouse.RingLinks, ring.NewKey())
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func (s readOnlyStore) Update(ctx context.Context, tenant string, fn func(gateho
 // failed rotation is an error, is not counted, and does not stop those of other tenants.
 func TestOldLinkKeysRotate(t *testing.T) {
 	t.Parallel()
-	text := ring.New()
+	text := ring.NewMasterKey()
 	master := newMaster(t, text)
 	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
 	first, err := w.gate.RotateLinkKeys(w.admin)
@@ -48,7 +48,7 @@ func TestOldLinkKeysRotate(t *testing.T) {
 	w.clock.Advance(gatehouse.DefaultLinkRotation - time.Second)
 	rotate(w.gate, 0, nil)
 	w.clock.Advance(2 * time.Second)
-	rotate(w.replica(ring.New()), 0, nil)
+	rotate(w.replica(ring.NewMasterKey()), 0, nil)
 	rotate(failing, 1, errNoUpdate)
 	rotate(w.replica(text), 1, nil)
 	rotate(w.gate, 0, nil)

@@ -49,7 +49,7 @@ func (g *Gate) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse
 			}}.Err()
 		}
 		terms = p.Terms(c.Principal, active.MandateUpTo(), tx.Now())
-		return g.fitsPolicy(c.Principal.Tenant, active, &p, terms)
+		return g.checkPlan(c.Principal.Tenant, active, &p, terms)
 	})
 	if err != nil {
 		return nil, err
@@ -64,9 +64,9 @@ func (g *Gate) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehouse
 	return a, err
 }
 
-// fitsPolicy checks a plan against the policy and the connectors, and writes the
+// checkPlan checks a plan against the policy and the connectors, and writes the
 // connectors' fingerprints into the terms.
-func (g *Gate) fitsPolicy(tenant string, active *policy.Policy, p *gatehouse.Plan, t *gatehouse.Terms) error {
+func (g *Gate) checkPlan(tenant string, active *policy.Policy, p *gatehouse.Plan, t *gatehouse.Terms) error {
 	var v gatehouse.Violations
 	if p.For.D() > active.MandateWindow() {
 		v.Add("/for", "is more than the policy's %s", gatehouse.Duration(active.MandateWindow()))
@@ -132,7 +132,7 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 		if err := json.Unmarshal([]byte(a.ProposedChange), &terms); err != nil {
 			return gatehouse.E(gatehouse.CodeInvalid, "the change holds no plan")
 		}
-		if err := g.mayStart(tx, a, &terms); err != nil {
+		if err := g.checkStart(tx, a, &terms); err != nil {
 			return err
 		}
 		m := terms.Mandate(id, a, tx.Now())
@@ -148,8 +148,8 @@ func (g *Gate) StartMandate(ctx context.Context, tenant, actionID string) (id st
 	return id, err
 }
 
-// mayStart repeats the checks whose result may have changed since the proposal.
-func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms) error {
+// checkStart repeats the checks whose result may have changed since the proposal.
+func (g *Gate) checkStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms) error {
 	active, _, _, err := g.activePolicy(tx, a.Tenant)
 	if err != nil {
 		return err
@@ -186,15 +186,8 @@ func (g *Gate) mayStart(tx gatehouse.Tx, a *gatehouse.Action, t *gatehouse.Terms
 
 // MandatesUpTo returns the highest level that the active policy lets a mandate cover, for
 // display.
-func (g *Gate) MandatesUpTo(ctx context.Context) (level gatehouse.RiskLevel, err error) {
-	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)
-		if active != nil {
-			level = active.MandateUpTo()
-		}
-		return err
-	})
-	return level, err
+func (g *Gate) MandatesUpTo(ctx context.Context) (gatehouse.RiskLevel, error) {
+	return g.policyLevel(ctx, (*policy.Policy).MandateUpTo)
 }
 
 // ListMandates returns the newest 500 mandates of the tenant, newest first; an agent gets
@@ -202,9 +195,9 @@ func (g *Gate) MandatesUpTo(ctx context.Context) (level gatehouse.RiskLevel, err
 func (g *Gate) ListMandates(ctx context.Context) (list []*gatehouse.Mandate, err error) {
 	err = g.View(ctx, "mandate", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		f := gatehouse.MandateFilter{Limit: maxGrantList}
-		if readsGrants(c) != nil {
+		if requireGrantReader(c) != nil {
 			if err := Require(c, gatehouse.RoleProposer); err != nil {
-				return readsGrants(c)
+				return requireGrantReader(c)
 			}
 			f.Agent = c.Principal.ID
 		}
@@ -226,7 +219,7 @@ func (g *Gate) FindMandate(ctx context.Context, id string) (m *gatehouse.Mandate
 			return err
 		}
 		if m.Agent != c.Principal.ID {
-			if err := readsGrants(c); err != nil {
+			if err := requireGrantReader(c); err != nil {
 				return err
 			}
 		}
@@ -239,7 +232,7 @@ func (g *Gate) FindMandate(ctx context.Context, id string) (m *gatehouse.Mandate
 // readMandate finds a mandate. For an agent, other agents' mandates do not exist.
 func readMandate(tx gatehouse.MandateReader, c *gatehouse.Caller, id string) (*gatehouse.Mandate, error) {
 	m, err := tx.FindMandate(id)
-	if err == nil && m.Agent != c.Principal.ID && readsGrants(c) != nil && c.Principal.Has(gatehouse.RoleProposer) {
+	if err == nil && m.Agent != c.Principal.ID && requireGrantReader(c) != nil && c.Principal.Has(gatehouse.RoleProposer) {
 		return nil, gatehouse.ErrNotFound
 	}
 	return m, err
@@ -248,7 +241,7 @@ func readMandate(tx gatehouse.MandateReader, c *gatehouse.Caller, id string) (*g
 // NarrowMandate lowers limits of a mandate.
 func (g *Gate) NarrowMandate(ctx context.Context, id string, n gatehouse.Narrowing) (*gatehouse.Mandate, error) {
 	return g.changeMandate(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, m *gatehouse.Mandate) error {
-		if m.EndedAt != nil {
+		if m.EndedAt != nil || !tx.Now().Before(m.ExpiresAt) {
 			return gatehouse.E(gatehouse.CodeInvalid, "the mandate has ended")
 		}
 		if err := m.Narrow(n, tx.Now()); err != nil {

@@ -400,6 +400,12 @@ func TestMandateNarrows(t *testing.T) {
 	if got := w.mandated(m.ID); got.EndReason != gatehouse.GrantUsedUp {
 		t.Errorf("narrowed below what was used, it is %+v", got)
 	}
+
+	w, bot, ana = plans(t, "")
+	m = w.mandate(bot, nil, ana)
+	w.clock.Advance(48 * time.Hour)
+	_, err = w.gate.NarrowMandate(ana, m.ID, lower)
+	w.wantCode("expired", gatehouse.CodeOf(err), gatehouse.CodeInvalid)
 }
 
 // TestMandateRefused: a plan with forbidden steps is refused when it is proposed, and an outdated

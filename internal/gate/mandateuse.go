@@ -99,7 +99,7 @@ func (g *Gate) standing(
 ) (list []*gatehouse.Principal, err error) {
 	for _, p := range voters {
 		same := func(o *gatehouse.Principal) bool { return o.Person == p.Person }
-		err := g.votersStand(tx, a, nil, p, nil)
+		err := g.checkVoters(tx, a, nil, p, nil)
 		switch {
 		case gatehouse.CodeOf(err) == gatehouse.CodeAuthorityRevoked:
 			// Excluded, or not in the audience.

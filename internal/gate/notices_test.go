@@ -23,7 +23,7 @@ func (w *world) notices(ctx context.Context, f gatehouse.NoticeFilter) []*gateho
 // the notice until they dismiss it.
 func TestChangingRightsLeavesANotice(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
+	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.NewMasterKey()) })
 	w.agent()
 	w.person("ana")
 	w.person("ben")
@@ -70,7 +70,7 @@ func TestChangingRightsLeavesANotice(t *testing.T) {
 // TestLinkKeyChangesLeaveANotice: rotating or revoking the keys that sign links also leaves a notice.
 func TestLinkKeyChangesLeaveANotice(t *testing.T) {
 	t.Parallel()
-	master, err := ring.Parse(ring.New())
+	master, err := ring.Parse(ring.NewMasterKey())
 	must(t, err)
 	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
 	key, err := w.gate.RotateLinkKeys(w.admin)

@@ -1,6 +1,7 @@
 package gate_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -104,8 +105,15 @@ func TestLastAdministratorStays(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
 	_, err = w.gate.CreateKey(ana, root)
 	wantCode(t, err, gatehouse.CodeUnauthenticated)
-	_, err = w.gate.UpdatePrincipal(w.admin, root, gatehouse.PrincipalChange{Disabled: &yes})
-	wantCode(t, err, gatehouse.CodeInvalid)
+	for pointer, change := range map[string]gatehouse.PrincipalChange{
+		"/disabled": {Disabled: &yes}, "/roles": {Roles: &none},
+	} {
+		_, err = w.gate.UpdatePrincipal(w.admin, root, change)
+		if e, ok := errors.AsType[*gatehouse.Error](err); !ok || e.Code != gatehouse.CodeInvalid ||
+			len(e.Violations) != 1 || e.Violations[0].Pointer != pointer {
+			t.Errorf("%s: %v", pointer, err)
+		}
+	}
 	if p, err := w.gate.FindPrincipal(w.admin, root); err != nil || p.Disabled || !p.Has(gatehouse.RoleAdmin) {
 		t.Errorf("the last administrator is %+v, %v", p, err)
 	}

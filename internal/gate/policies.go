@@ -79,7 +79,7 @@ type judgement struct {
 	at time.Time
 	// policy is nil when none loads.
 	policy *policy.Policy
-	// facts are the input of judged.
+	// facts are the input of evaluate.
 	facts policy.Facts
 	// grants and mandates are those that cover the proposal: see findGrants.
 	grants   []covered
@@ -128,18 +128,18 @@ func (g *Gate) policyOf(
 	return p, "", nil
 }
 
-// judge prepares a judgement by the active policy, for judged to evaluate. Without
+// prepareJudgement prepares a judgement by the active policy, for evaluate. Without
 // a policy that loads, the verdict is deny.
-func (g *Gate) judge(tx policyFacts, f policy.Facts) (judgement, error) {
+func (g *Gate) prepareJudgement(tx policyFacts, f policy.Facts) (judgement, error) {
 	version, err := tx.ActivePolicyVersion()
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 		return judgement{}, err
 	}
-	return g.judgeBy(tx, f, version)
+	return g.prepareJudgementBy(tx, f, version)
 }
 
-// judgeBy is judge by a version that was just found active, 0 for none.
-func (g *Gate) judgeBy(tx policyFacts, f policy.Facts, version int) (judgement, error) {
+// prepareJudgementBy is prepareJudgement by a version that was just found active, 0 for none.
+func (g *Gate) prepareJudgementBy(tx policyFacts, f policy.Facts, version int) (judgement, error) {
 	p, reason, err := g.policyOf(tx, f.Tenant, version)
 	if err != nil {
 		return judgement{}, err
@@ -161,10 +161,10 @@ func (g *Gate) judgeBy(tx policyFacts, f policy.Facts, version int) (judgement, 
 	return j, nil
 }
 
-// judged evaluates the prepared judgement. The evaluation may be slow and needs no
+// evaluate evaluates the prepared judgement. The evaluation may be slow and needs no
 // store, so callers run it outside transactions where they can. It fails when the
 // context ends.
-func (j judgement) judged(ctx context.Context) (judgement, error) {
+func (j judgement) evaluate(ctx context.Context) (judgement, error) {
 	if j.policy != nil {
 		j.Verdict = j.policy.Evaluate(ctx, j.facts)
 	}
@@ -179,7 +179,7 @@ func (g *Gate) judgeAsLast(ctx context.Context, f policy.Facts) (j judgement, kn
 	if p == nil || p.ReadsTime() {
 		return j, false, nil
 	}
-	j, err = judgement{version: version, policy: p, facts: f}.judged(ctx)
+	j, err = judgement{version: version, policy: p, facts: f}.evaluate(ctx)
 	return j, true, err
 }
 

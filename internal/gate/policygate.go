@@ -21,8 +21,8 @@ const (
 	PolicyOperation = "apply_policy"
 )
 
-// policyText is the JSON form of a change, and of its pre-image, of a policy or of the connectors in the store.
-type policyText struct {
+// sourceText is the JSON form of a change, and of its pre-image, of a policy or of the connectors in the store.
+type sourceText struct {
 	Source string `json:"source"`
 }
 
@@ -71,22 +71,22 @@ func (g *Gate) ProposePolicy(ctx context.Context, r gatehouse.PolicyProposal) (*
 		ActionType: "policy_change", Connector: PolicyConnector, Operation: PolicyOperation,
 		Target: gatehouse.Target{EntityType: "policy", EntityRef: c.Principal.Tenant,
 			Version: strconv.Itoa(active.Version)},
-		CurrentState:   gatehouse.MustJSON(policyText{active.Source}),
-		ProposedChange: gatehouse.MustJSON(policyText{r.Source}),
+		CurrentState:   gatehouse.MustJSON(sourceText{active.Source}),
+		ProposedChange: gatehouse.MustJSON(sourceText{r.Source}),
 		Rationale:      r.Rationale,
 	}
 	a, _, err := g.propose(ctx, c, p, lineage{revision: 1, own: true})
 	return a, err
 }
 
-// ApplyApproved activates the policy of an approved action, once: a repeated call
+// ApplyApprovedPolicy activates the policy of an approved action, once: a repeated call
 // for the same action returns the earlier result. from is the version that is
 // replaced; when another version is active, the error has code target_changed, and
 // nothing changes.
-func (g *Gate) ApplyApproved(
+func (g *Gate) ApplyApprovedPolicy(
 	ctx context.Context, tenant, actionID string, change gatehouse.JSON, from string,
 ) (version int, err error) {
-	var text policyText
+	var text sourceText
 	if err := json.Unmarshal([]byte(change), &text); err != nil {
 		return 0, gatehouse.E(gatehouse.CodeInvalid, "the change holds no policy")
 	}

@@ -50,15 +50,15 @@ func TestGatedPolicy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second call returns the first one's result
-		if v, err := w.gate.ApplyApproved(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version); err != nil ||
-			v != 3 {
+		v, err := w.gate.ApplyApprovedPolicy(t.Context(), "default", a.ID, a.ProposedChange, a.Target.Version)
+		if err != nil || v != 3 {
 			t.Fatalf("version %d, %v", v, err)
 		}
 	}
 	if active, err := w.gate.ActivePolicy(w.admin); err != nil || active.Source != loosePolicy || active.ActionID != a.ID {
 		t.Errorf("%+v, %v", active, err)
 	}
-	_, err = w.gate.ApplyApproved(t.Context(), "default", "act_other", a.ProposedChange, "2")
+	_, err = w.gate.ApplyApprovedPolicy(t.Context(), "default", "act_other", a.ProposedChange, "2")
 	wantCode(t, err, gatehouse.CodeTargetChanged)
 
 	for _, source := range []string{gatedPolicy, loosePolicy} { // the second time past the gate

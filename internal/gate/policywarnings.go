@@ -53,7 +53,7 @@ func policyRemarks(
 		}
 		question := gatehouse.Approval{Roles: ask.Roles, People: ask.People, Groups: ask.Groups}
 		if n := question.CountAnswerers(people); n < ask.Required {
-			say("requires %d, but only %d of those it asks (%s) can answer", ask.Required, n,
+			say("requires %d answers, but only %d of the people asked (%s) can answer", ask.Required, n,
 				strings.Join(gatehouse.Whom(ask.Roles, ask.Groups, ask.People), ", "))
 		}
 	}

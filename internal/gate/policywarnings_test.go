@@ -32,7 +32,8 @@ rules:
 	}
 	for _, want := range []string{
 		"L4 asks the group legal, which does not exist", "rule nobody asks zoe, but no person",
-		"rule void requires 1, but only 0 of those it asks (group empty) can answer", "rule many requires 9, but only 2 of",
+		"rule void requires 1 answers, but only 0 of the people asked (group empty) can answer",
+		"rule many requires 9 answers, but only 2 of",
 	} {
 		if !slices.ContainsFunc(said, func(s string) bool { return strings.Contains(s, want) }) {
 			t.Errorf("no warning %q in\n%s", want, strings.Join(said, "\n"))

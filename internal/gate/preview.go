@@ -18,17 +18,17 @@ type Previewer interface {
 
 // The limits for previews, which cost a target more than a read.
 const (
-	// previewServes is how long callers share the result of a preview.
-	previewServes = 5 * time.Second
+	// previewMaxAge is how long callers share the result of a preview.
+	previewMaxAge = 5 * time.Second
 	// previewsAtOnce is the number of concurrent previews of one connector. It is below
 	// the number of connections that a connector has for its changes.
 	previewsAtOnce = 2
 )
 
-type previews = Recent[gatehouse.Preview]
+type previews = ReadCache[gatehouse.Preview]
 
 func newPreviews(patience time.Duration) *previews {
-	return &previews{Serves: previewServes, Patience: patience, Slots: previewsAtOnce}
+	return &previews{MaxAge: previewMaxAge, Timeout: patience, Slots: previewsAtOnce}
 }
 
 // CanPreview reports whether [Gate.Preview] can ask the target of an action. It makes

@@ -136,13 +136,13 @@ func (g *Gate) propose(
 			}
 		}
 		err := g.Store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
-			d.verdict, err = g.judge(tx, facts)
+			d.verdict, err = g.prepareJudgement(tx, facts)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		d.verdict, err = d.verdict.judged(ctx)
+		d.verdict, err = d.verdict.evaluate(ctx)
 		return err
 	}
 	prepare := func() error {
@@ -177,7 +177,7 @@ func (g *Gate) propose(
 		}
 		failpoint.Here("propose/recorded")
 		if from.vote != nil {
-			if err := from.vote.onEdited(tx, a); err != nil {
+			if err := from.vote.approveEdited(tx, a); err != nil {
 				return nil, err
 			}
 		}
@@ -376,7 +376,7 @@ func askRepeated(a *gatehouse.Action, deadLetter string) {
 	a.Repeats = deadLetter
 	a.Policy.Outcome = gatehouse.OutcomeNeedsApproval
 	a.Policy.Reasons = append(a.Policy.Reasons,
-		"the same change is a dead letter, "+deadLetter+": replay, resolve or discard that one first")
+		"dead letter "+deadLetter+" has the same change: replay, resolve or discard it first")
 }
 
 func (g *Gate) insertAllowed(

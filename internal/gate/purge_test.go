@@ -56,7 +56,7 @@ func TestOldSessionsAreForgotten(t *testing.T) {
 // TestOldReviewsAreForgotten: a review is kept for a month after its links have expired.
 func TestOldReviewsAreForgotten(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, "", func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
+	w := newWorldWith(t, "", func(c *appConfig) { c.Master = newMaster(t, ring.NewMasterKey()) })
 	a := w.propose(w.agent(), func(p *gatehouse.Proposal) { p.ActionType = "create_item" })
 	w.person("ana")
 	ana, err := w.gate.FindPrincipal(w.admin, "ana")

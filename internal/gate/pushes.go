@@ -50,7 +50,7 @@ func (g *Gate) Drain(ctx context.Context, r gatehouse.DrainRequest) (*gatehouse.
 			out.Items = append(out.Items, gatehouse.DrainItem{
 				PushID: p.ID, ActionID: a.ID, Connector: a.Connector, Operation: a.Operation, Target: a.Target,
 				Change: a.ProposedChange, Digest: a.Digest, Key: p.IdempotencyKey, Outcome: "due", NotBefore: p.NotBefore,
-				Class: g.drainer.Class(a.Tenant, a.Connector, a.Operation),
+				Class: g.class(a),
 			})
 		})
 	})
@@ -92,7 +92,7 @@ func (g *Gate) ResolvePush(ctx context.Context, id string, r gatehouse.Resolutio
 		return nil, err
 	}
 	if err := g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		return g.readPush(tx, c, id)
+		return g.checkMayReadPush(tx, c, id)
 	}); err != nil {
 		return nil, err
 	}
@@ -137,45 +137,64 @@ func lockPush(tx pushMover, id string) (*gatehouse.Push, *gatehouse.Action, erro
 	return p, a, err
 }
 
+// resolve records an operator's statement about an unknown outcome.
 func resolve(
 	tx pushMover, c *gatehouse.Caller, p *gatehouse.Push, a *gatehouse.Action, r gatehouse.Resolution,
 ) error {
-	now := tx.Now()
-	p.FinishedAt = &now
 	receipt := &gatehouse.Receipt{
 		ID: NewID("rcp"), Tenant: p.Tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: p.IdempotencyKey,
-		Attempt: p.Attempts, Generation: p.Generation, Outcome: gatehouse.ReceiptApplied, Source: "operator", At: now,
+		Attempt: p.Attempts, Generation: p.Generation, Outcome: gatehouse.ReceiptApplied, Source: "operator", At: tx.Now(),
 		ResponseMetadata: gatehouse.MustJSON(map[string]string{"resolved_by": c.Principal.Name, "reason": r.Reason}),
 	}
-	m := gatehouse.ActionMove{ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true}
-	if r.Outcome == "applied" {
+	var failure *gatehouse.Failure
+	if r.Outcome != "applied" {
+		receipt.Outcome = gatehouse.ReceiptTerminal
+		failure = &gatehouse.Failure{Code: "resolved_failed", Detail: r.Reason}
+	}
+	to, err := endUnknown(tx, c.Principal.ID, p, a, receipt, failure)
+	if err != nil {
+		return err
+	}
+	return record(tx, a, "push.resolved", c.Principal.ID, gatehouse.StatusUnknown, to,
+		map[string]any{"push": p.ID, "outcome": r.Outcome, "reason": r.Reason})
+}
+
+// endUnknown ends a push with an unknown outcome and its action: as failed if failure is not nil, else as
+// applied. It stores the receipt and returns the action's new status.
+func endUnknown(
+	tx pushMover, actor string, p *gatehouse.Push, a *gatehouse.Action, r *gatehouse.Receipt, failure *gatehouse.Failure,
+) (gatehouse.Status, error) {
+	now := tx.Now()
+	m := gatehouse.ActionMove{
+		ID: a.ID, From: gatehouse.StatusUnknown, To: gatehouse.StatusApplied, Finished: true, Failure: failure,
+	}
+	p.FinishedAt = &now
+	if failure == nil {
 		p.Status, p.AppliedAt = gatehouse.PushApplied, &now
 		p.LastError, p.ErrorCode = "", ""
 	} else {
 		p.Status, m.To = gatehouse.PushFailed, gatehouse.StatusFailed
-		m.Failure = &gatehouse.Failure{Code: "resolved_failed", Detail: r.Reason}
-		receipt.Outcome, receipt.ErrorCode, receipt.Error = gatehouse.ReceiptTerminal, "resolved_failed", r.Reason
-		p.ErrorCode, p.LastError = "resolved_failed", r.Reason
+		p.ErrorCode, p.LastError = failure.Code, failure.Detail
+		r.ErrorCode, r.Error = failure.Code, failure.Detail
 		if err := tx.ReleaseCeilings(a.ID); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if err := tx.UpdatePush(p, gatehouse.PushUnknown, p.Generation); err != nil {
-		return err
+		return "", err
 	}
 	if err := tx.MoveAction(m); err != nil {
-		return err
+		return "", err
 	}
-	if err := tx.InsertReceipt(receipt); err != nil {
-		return err
+	if err := tx.InsertReceipt(r); err != nil {
+		return "", err
 	}
-	if m.To == gatehouse.StatusApplied {
-		if err := Applied(tx, a, receipt, c.Principal.ID); err != nil {
-			return err
+	if failure == nil {
+		if err := Applied(tx, a, r, actor); err != nil {
+			return "", err
 		}
 	}
-	return record(tx, a, "push.resolved", c.Principal.ID, gatehouse.StatusUnknown, m.To,
-		map[string]any{"push": p.ID, "outcome": r.Outcome, "reason": r.Reason})
+	return m.To, nil
 }
 
 // newPush makes the push of an approved action.

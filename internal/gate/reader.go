@@ -50,23 +50,23 @@ func (g *Gate) findAction(tx objectReader, c *gatehouse.Caller, id string) (*gat
 	return a, nil
 }
 
-// ReadRun returns nil when the caller may read the run.
-func (g *Gate) ReadRun(tx gatehouse.IdentityReader, c *gatehouse.Caller, run *gatehouse.Run) error {
+// CheckMayReadRun returns nil when the caller may read the run.
+func (g *Gate) CheckMayReadRun(tx gatehouse.IdentityReader, c *gatehouse.Caller, run *gatehouse.Run) error {
 	return g.mayRead(tx, c, run.ID, run.StarterID)
 }
 
-// ReadRunOf is ReadRun by the run's id.
-func (g *Gate) ReadRunOf(tx objectReader, c *gatehouse.Caller, id string) error {
+// CheckMayReadRunID is CheckMayReadRun by the run's id.
+func (g *Gate) CheckMayReadRunID(tx objectReader, c *gatehouse.Caller, id string) error {
 	run, err := tx.FindRunHead(id)
 	if err != nil {
 		return err
 	}
-	return g.ReadRun(tx, c, run)
+	return g.CheckMayReadRun(tx, c, run)
 }
 
-// readPush returns nil when the caller may read the push. For workers, the use case
+// checkMayReadPush returns nil when the caller may read the push. For workers, the use case
 // itself checks the lease.
-func (g *Gate) readPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
+func (g *Gate) checkMayReadPush(tx gatehouse.ReadTx, c *gatehouse.Caller, id string) error {
 	p, err := tx.FindPush(id)
 	if err != nil || g.ReadsAs(c.Principal) == "" || c.Principal.Has(gatehouse.RoleWorker) {
 		return err
@@ -115,7 +115,7 @@ func (g *Gate) ownEntries(
 func (g *Gate) ownObject(tx objectReader, c *gatehouse.Caller, id string) (bool, error) {
 	_, err := g.findAction(tx, c, id)
 	if errors.Is(err, gatehouse.ErrNotFound) {
-		err = g.ReadRunOf(tx, c, id)
+		err = g.CheckMayReadRunID(tx, c, id)
 	}
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return false, nil

@@ -43,7 +43,7 @@ func newReadingWorld(t *testing.T, source string) (*world, *reading) {
 func TestRebaseKeepsTheTaskToken(t *testing.T) {
 	t.Parallel()
 	w, r := newReadingWorld(t, "")
-	master, err := ring.Parse(ring.New())
+	master, err := ring.Parse(ring.NewMasterKey())
 	must(t, err)
 	w.gate = gate.New(w.store, r, &wake.Hub{}, gate.Config{Master: master, Callbacks: []gate.CallbackInfo{{
 		Type: gatehouse.CallbackStepFunctions, Tenants: []string{"default"},
@@ -279,7 +279,7 @@ func TestRebaseAgain(t *testing.T) {
 	wantCode(t, err, gatehouse.CodeAlreadyDecided)
 	_, err = w.gate.ReadTarget(bot, a.ID)
 	wantCode(t, err, gatehouse.CodeCannotRebase)
-	if !strings.Contains(err.Error(), "this one is superseded") {
+	if !strings.Contains(err.Error(), "an action that is superseded") {
 		t.Errorf("the target of a superseded action: %v", err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // ReplayDeadLetters puts dead letters back into the queue under their old
-// idempotency keys, after the checks of mayReplay. A dead letter that fails a check is
+// idempotency keys, after the checks of prepareReplay. A dead letter that fails a check is
 // skipped with a code: resolve_first if a replay could double its effect. A request
 // for a single dead letter that was discarded fails with too_late.
 func (g *Gate) ReplayDeadLetters(ctx context.Context, r gatehouse.ReplayRequest) (*gatehouse.ReplayAnswer, error) {
@@ -33,7 +33,7 @@ func (g *Gate) replayEach(
 	generations := make(map[string]int)
 	results, err := g.eachDeadLetter(ctx, c, r.Selection(), r.All,
 		func(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action, res *gatehouse.DeadLetterResult) (err error) {
-			if res.Skipped, res.Detail, err = g.mayReplay(tx, p, a); err != nil || res.Skipped != "" {
+			if res.Skipped, res.Detail, err = g.prepareReplay(tx, p, a); err != nil || res.Skipped != "" {
 				return err
 			}
 			res.Result = string(gatehouse.PushQueued)
@@ -60,13 +60,13 @@ func (g *Gate) replayEach(
 	return out, nil
 }
 
-// mayReplay checks that a dead letter can be replayed: nothing was applied, the dead letter is open, a second call
+// prepareReplay checks that a dead letter can be replayed: nothing was applied, the dead letter is open, a second call
 // is harmless, and bytes, definition and authority still hold. For a failed push it also reserves the ceilings again,
 // and claims the reversal again. skip is the code of the obstacle, "" for none; detail explains the obstacle.
-func (g *Gate) mayReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
+func (g *Gate) prepareReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
 	switch {
 	case p.ClosedAt != nil:
-		return string(gatehouse.CodeTooLate), fmt.Sprintf("%s has discarded it: %s", p.ClosedBy, p.ClosedReason), nil
+		return string(gatehouse.CodeTooLate), fmt.Sprintf("discarded by %s: %s", p.ClosedBy, p.ClosedReason), nil
 	case p.Status == gatehouse.PushApplied:
 		return gatehouse.SkippedApplied, "", nil
 	case !p.DeadLetter() || string(a.Status) != string(p.Status):

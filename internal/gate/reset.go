@@ -35,7 +35,7 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 		if _, err := tx.FindTenant(); err != nil {
 			return usecase.NotFound(err, "tenant "+r.Tenant)
 		}
-		p, err := g.resettable(tx, by, r)
+		p, err := g.resetOrCreateAdmin(tx, by, r)
 		if err != nil {
 			return err
 		}
@@ -66,9 +66,9 @@ func (g *Gate) ResetAdmin(ctx context.Context, r AdminReset) (*gatehouse.Credent
 	return out, nil
 }
 
-// resettable returns the named administrator, and restarts the administrator's delay as a new approver. If the
+// resetOrCreateAdmin returns the named administrator, and restarts the administrator's delay as a new approver. If the
 // tenant has no enabled administrator, the named person becomes one, and is created if missing.
-func (g *Gate) resettable(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.Principal, error) {
+func (g *Gate) resetOrCreateAdmin(tx gatehouse.Tx, by author, r AdminReset) (*gatehouse.Principal, error) {
 	now := tx.Now()
 	p, err := tx.FindPrincipal(r.Name)
 	if err != nil && !errors.Is(err, gatehouse.ErrNotFound) {

@@ -44,6 +44,10 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	marked := out.Items[:0]
 	for _, m := range out.Items {
 		ok, err := g.markRestored(ctx, c, m, r)
+		if err != nil && len(marked) > 0 {
+			out.More = true // the next call begins with this push
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +81,7 @@ func (g *Gate) restoredPushes(
 					if err != nil {
 						return err
 					}
-					class := g.drainer.Class(tenant, a.Connector, a.Operation)
+					class := g.class(a)
 					if r.Class != "" && class != r.Class {
 						continue
 					}

@@ -132,6 +132,38 @@ func TestMarkUnknown(t *testing.T) {
 	}
 }
 
+// oneUpdateStore fails every transaction of Update but the first.
+type oneUpdateStore struct {
+	gatehouse.Store
+	updates int
+}
+
+func (s *oneUpdateStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	if s.updates++; s.updates > 1 {
+		return errors.New("the store is away")
+	}
+	return s.Store.Update(ctx, tenant, fn)
+}
+
+// TestMarkUnknownFailsMidway: pushes that are marked before a failure are in the answer. The next call returns
+// the failure.
+func TestMarkUnknownFailsMidway(t *testing.T) {
+	t.Parallel()
+	clock := gatetest.NewClock()
+	store := migratedfile.Open(t, migratedfile.New(t), clock.Now)
+	w := gatetest.New(t, store, clock)
+	w.Fill()
+	w.Gate.Store = &oneUpdateStore{Store: store}
+	no := false
+	r := gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no}
+	if out, err := w.Gate.MarkUnknown(w.Admin(), r); err != nil || out.Marked != 1 || len(out.Items) != 1 || !out.More {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := w.Gate.MarkUnknown(w.Admin(), r); err == nil {
+		t.Error("the failure is lost")
+	}
+}
+
 // TestPreviewArchiveOfOneTenant: each administrator sees the counts of their own tenant.
 func TestPreviewArchiveOfOneTenant(t *testing.T) {
 	t.Parallel()

@@ -111,13 +111,13 @@ func checkLinkKey(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		return err
 	}
 	if err != nil || !k.Accepted(tx.Now()) || k.Tenant != c.Principal.Tenant {
-		return badToken("the key of this link was revoked")
+		return badToken("the key of this link was revoked or has expired")
 	}
 	return nil
 }
 
-// completeReview records that a decision came by a link.
-func (r *ruling) completeReview(tx gatehouse.LogWriter) error {
+// logReviewCompleted records that a decision came by a link.
+func (r *ruling) logReviewCompleted(tx gatehouse.LogWriter) error {
 	l := r.caller.Link
 	if l == nil || r.priorDecision || r.replayed {
 		return nil

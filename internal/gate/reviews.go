@@ -291,6 +291,9 @@ func (g *Gate) ReviewOpened(ctx context.Context, id, token, device string) error
 	if err != nil {
 		return err
 	}
+	if o.State == gatehouse.ReviewRevoked || o.State == gatehouse.ReviewNotYours {
+		return gatehouse.E(gatehouse.CodeSignInRequired, "%s", o.Detail)
+	}
 	if o.Recognized == "" {
 		return gatehouse.E(gatehouse.CodeSignInRequired, "nobody has signed in as %s in this browser", o.Person.Name)
 	}

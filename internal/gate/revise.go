@@ -25,9 +25,9 @@ func (g *Gate) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*g
 	if err := MayReplace(c.Principal, old, "revise"); err != nil {
 		return nil, err
 	}
-	// With an Idempotency-Key, only the transaction checks this: a repeated request gets its first
-	// answer, even if the action can no longer be revised.
-	if c.Idempotency == nil {
+	// With an Idempotency-Key or an idempotency_key, only the transaction checks this: a repeated request gets its
+	// first answer, even if the action can no longer be revised.
+	if c.Idempotency == nil && p.IdempotencyKey == "" {
 		if err := revisable(old); err != nil {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func (r *ruling) rule(tx gatehouse.Tx, a *gatehouse.Action, rights gatehouse.Rig
 		r.priorDecision = true
 		return nil
 	}
-	if err := r.gate.voteCounts(tx.Now(), a, person); err != nil {
+	if err := r.gate.checkApproverDelay(tx.Now(), a, person); err != nil {
 		return err
 	}
 	if done, err := r.ownVote(ap, person); done || err != nil {
@@ -158,13 +158,13 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if r.drift != nil {
 		detail := "the target has changed since the proposal"
 		if r.drift.gone {
-			detail = "the target does not exist"
+			detail = "the target does not exist any more"
 		}
 		return gatehouse.E(gatehouse.CodeTargetChanged, "%s", detail).
 			With("expected", r.drift.expected).With("actual", r.drift.actual).
 			With("can_acknowledge", !r.gate.conditional(a)).With("can_rebase", !r.drift.gone && r.gate.canRebase(a))
 	}
-	if err := r.movedSince(); err != nil {
+	if err := r.checkTargetMark(); err != nil {
 		return err
 	}
 	if r.known != nil && rights.PolicyVersion != r.policyVersion {
@@ -173,7 +173,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	if r.veto != "" {
 		return revoked("%s", r.veto)
 	}
-	if err := r.gate.votersStand(tx, a, rights, r.caller.Principal, r.from); err != nil {
+	if err := r.gate.checkVoters(tx, a, rights, r.caller.Principal, r.from); err != nil {
 		return err
 	}
 	r.vote(tx)

@@ -28,7 +28,7 @@ func (g *Gate) IndexActions(ctx context.Context) (more bool, err error) {
 	select {
 	case <-ctx.Done():
 		return false, ctx.Err()
-	case <-time.After(min(archiveRest*time.Since(began), longestArchive)):
+	case <-time.After(min(archiveRest*time.Since(began), longestArchiveRest)):
 		return true, nil
 	}
 }

@@ -54,7 +54,7 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 		}
 	}
 	if key == nil {
-		if key, err = g.newRingKey(tx, s.Tenant, s.SetBy, gatehouse.RingSecrets, ring.Key()); err != nil {
+		if key, err = g.newRingKey(tx, s.Tenant, s.SetBy, gatehouse.RingSecrets, ring.NewKey()); err != nil {
 			return err
 		}
 		raw, err = g.ringSecret(key)
@@ -62,7 +62,7 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 	if err != nil {
 		return err
 	}
-	under, err := ring.Of(raw)
+	under, err := ring.FromKey(raw)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 // opener maps the ids of ring keys to the opened keys, which open the secrets of a tenant.
 type opener map[string]*ring.Master
 
-// newOpener returns an opener with those ring keys that a master key can open.
+// newOpener returns an opener with those ring keys that a master key can open and that are valid.
 func newOpener(tx gatehouse.RingReader, master *ring.Master) (opener, error) {
 	keys, err := tx.ListRingKeys(gatehouse.RingSecrets)
 	o := opener{}
 	for _, k := range keys {
 		if raw, err := openRing(master, k); err == nil {
-			if o[k.ID], err = ring.Of(raw); err != nil {
-				return nil, err
+			if key, err := ring.FromKey(raw); err == nil {
+				o[k.ID] = key
 			}
 		}
 	}
@@ -128,8 +128,8 @@ func OpenSecrets(
 			if s.RevokedAt != nil {
 				o.Err = errors.New("was revoked; gatehouse secret set stores it again")
 			} else if o.Value, o.Err = keys.open(s); o.Err != nil {
-				o.Err = errors.New("cannot be opened: its key is sealed under a master key that this server does not " +
-					"have, see links.master_key")
+				o.Err = errors.New("cannot be opened: its key is damaged, or sealed under a master key that this server " +
+					"does not have; see links.master_key")
 			}
 			opened = append(opened, o)
 		}

@@ -75,7 +75,7 @@ func TestSecrets(t *testing.T) {
 	w := newWorld(t, "")
 	_, err := set(w.admin, w.gate, "first-value")
 	wantCode(t, err, gatehouse.CodeUnsupported) // no master key
-	w.under(newMaster(t, ring.New()))
+	w.under(newMaster(t, ring.NewMasterKey()))
 	ana := w.person("ana")
 	_, err = set(ana, w.gate, "first-value")
 	wantCode(t, err, gatehouse.CodeRoleRequired)
@@ -164,7 +164,7 @@ func (w *world) acme() context.Context {
 func TestSecretsBelongToOneTenant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	w.under(newMaster(t, ring.New()))
+	w.under(newMaster(t, ring.NewMasterKey()))
 	if _, err := set(w.acme(), w.gate, "of acme"); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestSecretsBelongToOneTenant(t *testing.T) {
 func TestSecretsOpenInTheirPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	w.under(newMaster(t, ring.New()))
+	w.under(newMaster(t, ring.NewMasterKey()))
 	if _, err := set(w.admin, w.gate, "shop-value"); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestSecretsOpenInTheirPlace(t *testing.T) {
 func TestMasterKeyOfSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	first, second := ring.New(), ring.New()
+	first, second := ring.NewMasterKey(), ring.NewMasterKey()
 	w.under(newMaster(t, first))
 	if _, err := set(w.admin, w.gate, "the-value"); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 	w.wantValue("under the new one alone", "the-value")
 
 	// With the master key lost, a new value is sealed under a new key.
-	w.under(newMaster(t, ring.New()))
+	w.under(newMaster(t, ring.NewMasterKey()))
 	w.wantValue("with the master key lost", "!")
 	if _, err := w.gate.RotateSecret(w.admin, gatehouse.NewSecret{Name: "shop-token", Value: "new-value"}); err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestMasterKeyOfSecrets(t *testing.T) {
 func TestResealRetiredKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	first, second := ring.New(), ring.New()
+	first, second := ring.NewMasterKey(), ring.NewMasterKey()
 	w.under(newMaster(t, first))
 	if _, err := set(w.admin, w.gate, "the-value"); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestResealRetiredKey(t *testing.T) {
 func TestResealPastADamagedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
-	first, second := ring.New(), ring.New()
+	first, second := ring.NewMasterKey(), ring.NewMasterKey()
 	w.under(newMaster(t, first))
 	var damaged string
 	err := w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
@@ -294,5 +294,30 @@ func TestResealPastADamagedKey(t *testing.T) {
 	w.under(newMaster(t, second))
 	if got := w.values("acme")["shop-token"]; got != "the-value" {
 		t.Errorf("acme has %q", got)
+	}
+}
+
+// TestOpenPastADamagedKey: a ring key of the wrong length does not prevent the other secrets from being opened.
+func TestOpenPastADamagedKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	master := newMaster(t, ring.NewMasterKey())
+	w.under(master)
+	_, err := set(w.admin, w.gate, "the-value")
+	must(t, err)
+	must(t, w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		keys, err := tx.ListRingKeys(gatehouse.RingSecrets)
+		must(t, err)
+		must(t, tx.RetireRingKey(keys[0].ID, tx.Now()))
+		sealed, err := master.Seal([]byte("short"), gatehouse.DefaultTenant, string(gatehouse.RingSecrets), "2")
+		must(t, err)
+		return tx.InsertRingKey(&gatehouse.RingKey{
+			ID: gate.NewID("rgk"), Number: 2, Tenant: gatehouse.DefaultTenant, Purpose: gatehouse.RingSecrets,
+			Sealed: sealed, Master: master.ID(), CreatedAt: tx.Now(), CreatedBy: "prn_1", State: gatehouse.RingKeyActive,
+		})
+	}))
+	w.wantValue("after the damage", "the-value")
+	if got := w.secretStates()["shop-token"]; got != gatehouse.SecretSet {
+		t.Errorf("the state is %s", got)
 	}
 }

@@ -192,7 +192,7 @@ func slackOutcome(err error) (result, text string, failed error) {
 	}
 	switch e.Code {
 	case SlackNotLinked:
-		text = "Your Slack account is linked to nobody in Gatehouse, and your answer was not recorded. " +
+		text = "Your Slack account is not linked to a Gatehouse account, and your answer was not recorded. " +
 			"To link it, sign in to Gatehouse, make a code under Settings, and enter it here with the app's command."
 	case gatehouse.CodeNotFound:
 		text = "The action of this card no longer exists."

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -78,7 +79,8 @@ func slackCodeHash(code string) [32]byte {
 // tenants that the app serves. text is the answer to the person.
 func (g *Gate) LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (text string, err error) {
 	err = g.UpdateQueues(ctx, func(q gatehouse.Queues) error {
-		text = "This code does not work: it was used, or is older than 10 minutes. Make another under Settings."
+		text = fmt.Sprintf("This code does not work: it was used, or is older than %d minutes. Make another under Settings.",
+			int(gatehouse.SlackLinkTTL.Minutes()))
 		made, err := q.TakeCeremony(slackCodeHash(code))
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			return nil

@@ -6,11 +6,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// SweepTimely logs the stages, reminders and extensions that have begun, for one batch of
+// SweepMoments logs the stages, reminders and extensions that have begun, for one batch of
 // approvals, and returns the number of approvals. The right to answer follows from the clock and
 // does not depend on these entries.
-func (g *Gate) SweepTimely(ctx context.Context) (int, error) {
-	return g.sweepEach(ctx, &g.asideTimely, gatehouse.Queues.TimelyActions, recordMoments)
+func (g *Gate) SweepMoments(ctx context.Context) (int, error) {
+	return g.sweepEach(ctx, &g.asideMoments, gatehouse.Queues.ActionsWithDueMoments, recordMoments)
 }
 
 // recordMoments appends the leaves of the stages, reminders and extensions that have begun. Of
@@ -30,7 +30,7 @@ func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if logged == ap.Told {
 		return nil
 	}
-	if err := tx.TellApproval(ap.ID, ap.Told, logged, ap.NextMoment(logged)); err != nil {
+	if err := tx.SetMomentsDone(ap.ID, ap.Told, logged, ap.NextMoment(logged)); err != nil {
 		return err
 	}
 	if !tx.Now().Before(ap.End()) {

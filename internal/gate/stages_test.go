@@ -117,7 +117,7 @@ func TestTheSweeperRecordsEachMomentOnce(t *testing.T) {
 	var replicas sync.WaitGroup
 	for range 4 {
 		replicas.Go(func() {
-			if _, err := w.gate.SweepTimely(t.Context()); err != nil {
+			if _, err := w.gate.SweepMoments(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

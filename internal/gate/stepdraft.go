@@ -60,14 +60,14 @@ func (d *Draft) Action() *gatehouse.Action { return &d.draft.action }
 func (d *Draft) Judge(ctx context.Context) error {
 	a, tenant := &d.draft.action, d.by.Principal.Tenant
 	err := d.gate.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
-		d.draft.verdict, err = d.gate.judge(tx, policy.Facts{
+		d.draft.verdict, err = d.gate.prepareJudgement(tx, policy.Facts{
 			Tenant: tenant, Proposal: d.proposal, Proposer: d.by.Principal,
 			Starter: d.from.starter, Floor: a.RiskLevel, Declared: a.Declared,
 		})
 		return err
 	})
 	if err == nil {
-		d.draft.verdict, err = d.draft.verdict.judged(ctx)
+		d.draft.verdict, err = d.draft.verdict.evaluate(ctx)
 	}
 	return err
 }

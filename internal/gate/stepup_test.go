@@ -85,7 +85,7 @@ func (w *world) secrets(names ...string) {
 // as one whose browser signed in long ago: neither changes anything.
 func TestChangingRightsNeedsASecondSecret(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.New()) })
+	w := newWorldWith(t, withGrants, func(c *appConfig) { c.Master = newMaster(t, ring.NewMasterKey()) })
 	w.agent()
 	w.person("ana")
 	w.person("ben")

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
 const lenient = `version: 1
@@ -115,11 +115,11 @@ func (w *world) recheck(id string) error {
 			}
 			return w.gate.Recheck(tx, a, nil)
 		})
-		ahead := dispatch.Unjudged(nil)
+		ahead := usecase.NeedsWork(nil)
 		if !errors.As(err, &ahead) {
 			return err
 		}
-		if err := ahead.Judge(w.t.Context()); err != nil {
+		if err := ahead.Do(w.t.Context()); err != nil {
 			return err
 		}
 	}

@@ -136,10 +136,10 @@ func markTarget(tx actionMover, c *gatehouse.Caller, id string, t gatehouse.Targ
 		map[string]any{"approval": ap.ID, "expected": target.Version, "actual": t.Version})
 }
 
-// movedSince refuses an approval of a marked action; nil when the action is not
+// checkTargetMark refuses an approval of a marked action; nil when the action is not
 // marked, when the approver acknowledges the change, and when the target was read
 // and found unchanged.
-func (r *ruling) movedSince() error {
+func (r *ruling) checkTargetMark() error {
 	a := r.action
 	m := a.Approval.TargetChanged
 	if m == nil || r.decision.AcknowledgeStale || r.targetUnchanged {

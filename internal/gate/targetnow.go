@@ -18,7 +18,7 @@ func (g *Gate) readable(a *gatehouse.Action) *gatehouse.Action {
 		a.Receipt.Reversal != nil:
 		a = &gatehouse.Action{ID: a.ID, Tenant: a.Tenant, Proposal: *reversalOf(a, a.Receipt.Reversal)}
 	case a.Status == gatehouse.StatusPending:
-		a = subject(a)
+		a = targetSubject(a)
 	default:
 		return nil
 	}
@@ -52,10 +52,10 @@ func (g *Gate) ReadTarget(ctx context.Context, id string) (*gatehouse.TargetStat
 	switch {
 	case read == nil && a.Status != gatehouse.StatusPending:
 		return nil, cannotRebase("unreadable",
-			"only the target of a pending action, or of an applied one that can be reversed, is read; this one is %s",
-			a.Status)
+			"the target of an action that is %s cannot be read", a.Status)
 	case read == nil:
-		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target", subject(a).Connector)
+		return nil, cannotRebase("unreadable", "the connector %s cannot read the state of this target",
+			targetSubject(a).Connector)
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.config.CheckTimeout)
 	defer cancel()

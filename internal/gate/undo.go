@@ -63,8 +63,8 @@ func (g *Gate) undoDecision(ctx context.Context, c *gatehouse.Caller, old *gateh
 	a, _, err := g.propose(ctx, c, &p, from)
 	if err != nil {
 		// Of two undos at the same time, one makes the revision, and both return it.
-		if now, found := g.FindAction(ctx, old.ID); found == nil {
-			if done, found := g.undone(ctx, now); done != nil && found == nil {
+		if now, err := g.FindAction(ctx, old.ID); err == nil {
+			if done, err := g.undone(ctx, now); done != nil && err == nil {
 				return done, nil
 			}
 		}

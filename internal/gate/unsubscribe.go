@@ -85,8 +85,8 @@ func (g *Gate) verifyUnsubscribe(
 	return k, person, channel, err
 }
 
-// digests returns the channel and person of an unsubscribe link, and the stored preference.
-func digests(
+// findUnsubscription returns the channel and person of an unsubscribe link, and the stored preference.
+func findUnsubscription(
 	tx gatehouse.ReadTx, person, channel string,
 ) (*gatehouse.Unsubscription, *gatehouse.Preference, error) {
 	p, err := tx.FindPrincipal(person)
@@ -111,7 +111,7 @@ func (g *Gate) FindUnsubscription(ctx context.Context, token string) (out *gateh
 		return nil, err
 	}
 	err = g.Store.View(ctx, k.Tenant, func(tx gatehouse.ReadTx) (err error) {
-		out, _, err = digests(tx, person, channel)
+		out, _, err = findUnsubscription(tx, person, channel)
 		return err
 	})
 	return out, usecase.NotFound(err, "person")
@@ -126,7 +126,7 @@ func (g *Gate) Unsubscribe(ctx context.Context, token string) (out *gatehouse.Un
 	}
 	err = g.Update(ctx, k.Tenant, nil, func(tx gatehouse.Tx) error {
 		var p *gatehouse.Preference
-		if out, p, err = digests(tx, person, channel); err != nil || out.Off {
+		if out, p, err = findUnsubscription(tx, person, channel); err != nil || out.Off {
 			return err
 		}
 		now := tx.Now()

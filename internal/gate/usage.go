@@ -3,6 +3,8 @@ package gate
 import (
 	"context"
 	"errors"
+	"math"
+	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
@@ -12,18 +14,8 @@ import (
 // PolicyUsage returns how much of each ceiling of the active policy is used.
 func (g *Gate) PolicyUsage(ctx context.Context) (list []*gatehouse.CeilingAccount, err error) {
 	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		list, err = g.accounts(tx, c.Principal.Tenant, gatehouse.MaxCeilingAccounts)
-		if err != nil || g.ReadsAs(c.Principal) == "" {
-			return err
-		}
-		own := list[:0]
-		for _, a := range list {
-			if agent, _ := policy.SplitScope(a.Per, a.Scope); agent == "" || agent == c.Principal.ID {
-				own = append(own, a)
-			}
-		}
-		list = own
-		return nil
+		list, err = g.ceilingAccounts(tx, c.Principal.Tenant, g.ReadsAs(c.Principal), gatehouse.MaxCeilingAccounts)
+		return err
 	})
 	return usecase.OrEmpty(list), err
 }
@@ -60,18 +52,31 @@ func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) 
 	return reasons, err
 }
 
-// accounts lists up to most accounts of each ceiling, the fullest first. An unused
-// ceiling has one account without a scope.
-func (g *Gate) accounts(tx policyFacts, tenant string, most int) (list []*gatehouse.CeilingAccount, err error) {
+// ceilingAccounts lists up to limit accounts of each ceiling, the fullest first. With only, which is "" for all, it
+// leaves out the accounts of other agents. An unused ceiling has one account without a scope.
+func (g *Gate) ceilingAccounts(
+	tx policyFacts, tenant, only string, limit int,
+) (list []*gatehouse.CeilingAccount, err error) {
 	active, _, _, err := g.activePolicy(tx, tenant)
 	if err != nil || active == nil {
 		return nil, err
 	}
 	names := make(map[string]string)
 	for _, ceiling := range active.Ceilings() {
-		uses, err := tx.ListCeilingUse(ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), most)
+		read := limit
+		if only != "" && ceiling.Per == policy.PerAgent {
+			read = math.MaxInt32 // the agent's account may be the emptiest
+		}
+		uses, err := tx.ListCeilingUse(ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), read)
 		if err != nil {
 			return nil, err
+		}
+		if only != "" {
+			uses = slices.DeleteFunc(uses, func(use gatehouse.CeilingUse) bool {
+				agent, _ := policy.SplitScope(ceiling.Per, use.Scope)
+				return agent != "" && agent != only
+			})
+			uses = uses[:min(len(uses), limit)]
 		}
 		if len(uses) == 0 {
 			list = append(list, &ceiling)
@@ -116,14 +121,14 @@ func nameOf(tx gatehouse.IdentityReader, id string, known map[string]string) (st
 // when no pending action claims a ceiling. It reads slightly later than the list: an action that
 // was decided in between counts as used. The actions are of one tenant.
 func (g *Gate) readExcesses(ctx context.Context, actions []*gatehouse.Action) error {
-	if len(claimants(actions)) == 0 {
+	if len(actionsWithClaims(actions)) == 0 {
 		return nil
 	}
 	return g.Store.View(ctx, actions[0].Tenant, func(tx gatehouse.ReadTx) error { return exceeds(tx, actions...) })
 }
 
-// claimants returns the pending actions that claim a ceiling when approved.
-func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
+// actionsWithClaims returns the pending actions that claim a ceiling when approved.
+func actionsWithClaims(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 	for _, a := range actions {
 		if a.Status == gatehouse.StatusPending && len(a.Ceilings) > 0 {
 			list = append(list, a)
@@ -135,7 +140,7 @@ func claimants(actions []*gatehouse.Action) (list []*gatehouse.Action) {
 // exceeds sets Exceeds on the pending actions of one tenant: the ceilings that have no room now
 // for their claims. Each action is judged as if it alone were approved.
 func exceeds(tx policyFacts, actions ...*gatehouse.Action) error {
-	list := claimants(actions)
+	list := actionsWithClaims(actions)
 	if len(list) == 0 {
 		return nil
 	}
@@ -183,7 +188,7 @@ func (g *Gate) FullestCeilings(ctx context.Context, maxTenants int) (map[string]
 			return err
 		}
 		for _, t := range tenants[:min(len(tenants), maxTenants)] {
-			if out[t.ID], err = g.accounts(q.In(t.ID), t.ID, 1); err != nil {
+			if out[t.ID], err = g.ceilingAccounts(q.In(t.ID), t.ID, "", 1); err != nil {
 				return err
 			}
 		}

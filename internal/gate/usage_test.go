@@ -2,6 +2,7 @@ package gate_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -95,6 +96,28 @@ func TestListsShowExceededCeilings(t *testing.T) {
 	must(t, err)
 	if d := cmp.Diff(map[string]string{large.ID: "prices 0 100;never;"}, excesses(page.Items)); d != "" {
 		t.Errorf("after the window: %s", d)
+	}
+}
+
+// TestUsageOfAnAgent: an agent sees its own account even if more accounts than the list holds are fuller.
+func TestUsageOfAnAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, `version: 1
+risk: {price_change: 1}
+rules: [{id: all, when: 'true', then: allow}]
+ceilings:
+  - {name: prices, when: 'true', per: agent, window: 1h, limit: 100, amount: change.price}
+`)
+	bot := w.agent()
+	w.priced(bot, "1.00")
+	for i := range gatehouse.MaxCeilingAccounts {
+		w.priced(w.principal(fmt.Sprintf("other-%d", i), gatehouse.KindAgent, gatehouse.RoleProposer), "60.00")
+	}
+	idle := w.principal("idle", gatehouse.KindAgent, gatehouse.RoleProposer)
+	for want, who := range map[gatehouse.Decimal]context.Context{"1": bot, "0": idle} {
+		if list, err := w.gate.PolicyUsage(who); err != nil || len(list) != 1 || list[0].Used != want {
+			t.Errorf("%+v, %v, want one account of which %s is used", list, err, want)
+		}
 	}
 }
 

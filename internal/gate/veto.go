@@ -70,7 +70,7 @@ func (g *Gate) readVetoInput(
 
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
-	j, err := g.judgeBy(tx, policy.Facts{
+	j, err := g.prepareJudgementBy(tx, policy.Facts{
 		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
 		Reversal: a.Reverses != "", Declared: a.Declared,
 	}, version)
@@ -141,7 +141,7 @@ func (c *vetoCache) put(k vetoKey, veto string) {
 }
 
 // unjudged ends a transaction that needs a veto which has not been judged yet. The
-// transaction is rerun once Judge has returned.
+// transaction is rerun once Do has returned.
 type unjudged struct {
 	gate  *Gate
 	input *vetoInput
@@ -151,8 +151,8 @@ func (u *unjudged) Error() string {
 	return "gate: the policy has to judge " + u.input.action.ID + " before the transaction"
 }
 
-// Judge judges outside the transaction. It fails when the context ends.
-func (u *unjudged) Judge(ctx context.Context) error {
+// Do judges outside the transaction. It fails when the context ends.
+func (u *unjudged) Do(ctx context.Context) error {
 	return u.gate.judgeVeto(ctx, u.input)
 }
 
@@ -161,7 +161,7 @@ func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 	if h.decided {
 		return nil
 	}
-	if h.judgement, err = h.judgement.judged(ctx); err != nil {
+	if h.judgement, err = h.judgement.evaluate(ctx); err != nil {
 		return err
 	}
 	h.decided, h.veto = true, h.vetoText()

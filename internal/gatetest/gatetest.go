@@ -59,39 +59,39 @@ ceilings:
   - {name: money, when: 'action.type == "spend"', per: tenant, window: 24h, limit: 10, amount: change.amount}
 `
 
-// Target is the connector of the actions, without a real target. A call for an item fails with the next error that
-// [World.Answer] has set for the item, and succeeds when none is left.
-type Target struct {
+// FakeConnector is the connector of the actions, without a real target. A call for an item fails with the next error
+// that [World.Answer] has set for the item, and succeeds when none is left.
+type FakeConnector struct {
 	mu      sync.Mutex
 	answers map[string][]connector.Kind
 	calls   map[string]int // by idempotency key
 }
 
 // Calls counts the calls under a key.
-func (g *Target) Calls(key string) int {
+func (g *FakeConnector) Calls(key string) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.calls[key]
 }
 
 // Fingerprint returns a fixed fingerprint.
-func (*Target) Fingerprint() string { return strings.Repeat("0a", 32) }
+func (*FakeConnector) Fingerprint() string { return strings.Repeat("0a", 32) }
 
 // Operation knows "update", of class A, and "once", of class C. Both are
 // declared L1, so that the policy alone decides who is asked.
-func (*Target) Operation(name string) (connector.Operation, bool) {
+func (*FakeConnector) Operation(name string) (connector.Operation, bool) {
 	class := map[string]connector.Class{"update": connector.ClassA, "once": connector.ClassC}[name]
 	return connector.Operation{Name: name, Class: class, Floor: gatehouse.L1}, class != ""
 }
 
 // Execute returns the next error that is set for the item, or a success.
-func (g *Target) Execute(_ context.Context, c connector.Call) (connector.Result, error) {
+func (g *FakeConnector) Execute(_ context.Context, c connector.Call) (connector.Result, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.calls[c.IdempotencyKey]++
 	if next := g.answers[c.Target.EntityRef]; len(next) > 0 {
 		g.answers[c.Target.EntityRef] = next[1:]
-		return connector.Result{}, &connector.Error{Kind: next[0], Code: "told", Detail: "as it was told"}
+		return connector.Result{}, &connector.Error{Kind: next[0], Code: "scripted", Detail: "the test's scripted error"}
 	}
 	return connector.Result{
 		ExternalID: "ext-" + c.IdempotencyKey, RequestMetadata: `{"sent":true}`, ResponseMetadata: `{"got":"ü"}`,
@@ -105,7 +105,7 @@ type World struct {
 	Store  gatehouse.Store
 	Gate   *gate.Gate
 	Worker *dispatch.Dispatcher
-	Target *Target
+	Target *FakeConnector
 	Clock  *Clock
 	crash  dispatch.Point
 	// Key is the administrator's API key.
@@ -120,7 +120,7 @@ type World struct {
 func New(t testing.TB, store gatehouse.Store, clock *Clock, options ...func(*gate.Config)) *World {
 	t.Helper()
 	w := &World{t: t, Store: store, Clock: clock,
-		Target: &Target{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
+		Target: &FakeConnector{answers: map[string][]connector.Kind{}, calls: map[string]int{}}}
 	targets, err := dispatch.NewRegistry(dispatch.Target{Name: "shop", Connector: w.Target,
 		Tenants: []string{"default", "acme"}})
 	w.must(err)
@@ -193,13 +193,14 @@ func (w *World) Fill() {
 	// default comes last, because play rescues the work in progress of all tenants.
 	w.play("default")
 	w.browse()
-	w.number()
+	w.Number()
 	w.Clock.Advance(time.Second)
 	w.Propose("late", "price_change", 1)
 	w.Decide(w.Propose("decided late", "price_change", 1), "ana", gatehouse.Reject)
 }
 
-func (w *World) number() {
+// Number gives every leaf its number.
+func (w *World) Number() {
 	w.t.Helper()
 	for {
 		n, err := (&audit.Sequencer{Store: w.Store}).Once(context.Background())
@@ -209,9 +210,6 @@ func (w *World) number() {
 		}
 	}
 }
-
-// Number gives every leaf its number.
-func (w *World) Number() { w.t.Helper(); w.number() }
 
 // Propose proposes a change of an item.
 func (w *World) Propose(item, kind string, amount int) *gatehouse.Action {

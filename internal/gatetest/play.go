@@ -110,7 +110,7 @@ func (w *World) Work(n int) {
 		}
 		w.Clock.Advance(20 * time.Second)
 		w.Drain(gatehouse.DefaultTenant)
-		w.number()
+		w.Number()
 	}
 }
 

@@ -50,7 +50,7 @@ func (f TargetFields) Change(connector string, body []byte) (gatehouse.TargetCha
 		if !strings.HasPrefix(m.pointer, "/") {
 			continue
 		}
-		if *m.into, err = word(j, m.pointer, m.needed); err != nil {
+		if *m.into, err = textOrNumber(j, m.pointer, m.needed); err != nil {
 			return none, err
 		}
 	}
@@ -60,8 +60,8 @@ func (f TargetFields) Change(connector string, body []byte) (gatehouse.TargetCha
 	return out, nil
 }
 
-// word returns a string or number of the body; "" if it is missing or null.
-func word(j gatehouse.JSON, pointer string, needed bool) (string, error) {
+// textOrNumber returns a string or number of the body; "" if it is missing or null.
+func textOrNumber(j gatehouse.JSON, pointer string, needed bool) (string, error) {
 	v, ok := j.At(pointer)
 	if !ok || v == "null" {
 		v = `""`

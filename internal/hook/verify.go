@@ -120,7 +120,7 @@ func signed(keys [][]byte, mac []byte, parts ...[]byte) bool {
 func github(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
 	signature, ok := header(h, "X-Hub-Signature-256", maxSignatures)
 	if !ok {
-		return refuse("X-Hub-Signature-256 is missing")
+		return refuse("X-Hub-Signature-256 is missing, occurs twice, or is not valid")
 	}
 	digits, ok := strings.CutPrefix(signature, "sha256=")
 	mac, err := hex.DecodeString(digits)
@@ -129,11 +129,11 @@ func github(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
 	}
 	id, ok := header(h, "X-GitHub-Delivery", maxName)
 	if !ok {
-		return refuse("X-GitHub-Delivery is missing")
+		return refuse("X-GitHub-Delivery is missing, occurs twice, or is not valid")
 	}
 	event, ok := header(h, "X-GitHub-Event", maxName)
 	if !ok {
-		return refuse("X-GitHub-Event is missing")
+		return refuse("X-GitHub-Event is missing, occurs twice, or is not valid")
 	}
 	return Delivery{ID: id, Event: event}, nil
 }
@@ -142,7 +142,7 @@ func serviceNow(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
 	const name = "X-Sn-Hmac-Signature-256"
 	signature, ok := header(h, name, maxSignatures)
 	if !ok {
-		return refuse("x-sn-hmac-signature-256 is missing")
+		return refuse("x-sn-hmac-signature-256 is missing, occurs twice, or is not valid")
 	}
 	if fields, long := strings.CutPrefix(signature, "KEYID="); long {
 		// The key id is not needed: all secrets are tried.
@@ -159,15 +159,15 @@ func serviceNow(keys [][]byte, h http.Header, body []byte) (Delivery, error) {
 func generic(keys [][]byte, h http.Header, body []byte, now time.Time) (Delivery, error) {
 	id, ok := header(h, "Webhook-Id", maxName)
 	if !ok {
-		return refuse("webhook-id is missing")
+		return refuse("webhook-id is missing, occurs twice, or is not valid")
 	}
 	at, ok := header(h, "Webhook-Timestamp", 12)
 	if !ok {
-		return refuse("webhook-timestamp is missing")
+		return refuse("webhook-timestamp is missing, occurs twice, or is not valid")
 	}
 	signatures, ok := header(h, "Webhook-Signature", maxSignatures)
 	if !ok {
-		return refuse("webhook-signature is missing")
+		return refuse("webhook-signature is missing, occurs twice, or is not valid")
 	}
 	seconds, err := strconv.ParseUint(at, 10, 40)
 	if err != nil || now.Sub(time.Unix(int64(seconds), 0)).Abs() > Tolerance {

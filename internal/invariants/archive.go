@@ -20,7 +20,7 @@ func (c *checker) archive(ctx context.Context) error {
 	}
 	var tenant, id string
 	for {
-		var files []*file
+		var files []*actionRows
 		seen := 0
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
 			files, seen, err = c.loadArchived(ctx, tx, &tenant, &id, people)
@@ -56,7 +56,7 @@ func (c *checker) people(ctx context.Context) (map[[2]string]string, error) {
 // returns the readable ones. seen counts the rows.
 func (c *checker) loadArchived(
 	ctx context.Context, tx *sql.Tx, tenant, id *string, people map[[2]string]string,
-) (files []*file, seen int, err error) {
+) (files []*actionRows, seen int, err error) {
 	query := `SELECT r.tenant, r.id, coalesce(r.approval_id, ''), coalesce(r.push_id, ''), coalesce(r.idempotency_key, ''), r.status, r.action_type,
 r.risk, r.proposer_id, r.proposed_at, r.ended_at, r.archived_at, r.batch, r.sha256, r.document,
 (SELECT count(*) FROM action a WHERE a.tenant = r.tenant AND a.id = r.id)
@@ -68,7 +68,7 @@ FROM action_archive r WHERE (r.tenant, r.id) > (?, ?) ORDER BY r.tenant, r.id LI
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", query, err)
 	}
-	var whole []*file
+	var whole []*actionRows
 	for rows.Next() {
 		var a gatehouse.Archived
 		var hash, packed []byte
@@ -93,7 +93,7 @@ FROM action_archive r WHERE (r.tenant, r.id) > (?, ?) ORDER BY r.tenant, r.id LI
 			c.r.violated(22, a.Tenant, a.ID, "%v", err)
 			continue
 		}
-		whole = append(whole, archivedFile(record, people))
+		whole = append(whole, archivedRows(record, people))
 	}
 	if err := joined(rows.Err(), rows); err != nil {
 		return nil, 0, err
@@ -147,11 +147,11 @@ func readArchived(a *gatehouse.Archived, packed []byte) (*gatehouse.Record, erro
 	return record, nil
 }
 
-// archivedFile converts a record to the form that load returns.
-func archivedFile(r *gatehouse.Record, people map[[2]string]string) *file {
+// archivedRows converts a record to the form that load returns.
+func archivedRows(r *gatehouse.Record, people map[[2]string]string) *actionRows {
 	a := r.Action
 	_, known := people[[2]string{a.Tenant, a.ProposerID}]
-	f := &file{
+	f := &actionRows{
 		tenant: a.Tenant, id: a.ID, status: a.Status, key: a.IdempotencyKey, proposerID: a.ProposerID, proposer: known,
 		superseded: a.Superseded, actionType: a.ActionType, risk: a.RiskLevel,
 		decidedBy: a.DecidedBy, decidedVia: a.DecidedVia, decidedAt: micros(a.DecidedAt),
@@ -206,7 +206,7 @@ func micros(t *time.Time) (n sql.NullInt64) {
 }
 
 // archivedLeaves reads the log entries of an archived action.
-func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *file) error {
+func (c *checker) archivedLeaves(ctx context.Context, tx *sql.Tx, f *actionRows) error {
 	query := `SELECT tenant, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`
 	if !c.t.sqlite {
 		query = numbered(query)

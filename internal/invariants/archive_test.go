@@ -88,7 +88,7 @@ func archiving(t *testing.T, s gatehouse.Store, clock *gatetest.Clock, open func
 	if inArchive < 10 || archived != 2*inArchive {
 		t.Errorf("%d were archived, %d of them of one of two tenants", archived, inArchive)
 	}
-	r := check(t, func() (*Target, error) { return open(t) }, Options{Held: []gatehouse.LogHead{head}})
+	r := check(t, func() (*Target, error) { return open(t) }, Options{KnownHeads: []gatehouse.LogHead{head}})
 	for _, i := range r.Invariants {
 		for _, v := range i.Listed {
 			t.Errorf("%d %s: %+v", i.Number, i.Title, v)

@@ -22,27 +22,27 @@ func (c *checker) eachClaim() string {
 	return `ceiling_claim, json_array_elements(claims::json) x (value)`
 }
 
-// held is a running total of an account, one for each held claim: sum is the sum of the claims that were reserved
-// at or before at.
-type held struct{ at, sum int64 }
+// runningTotal is a running total of an account, one for each held claim: sum is the sum of the claims that were
+// reserved at or before at.
+type runningTotal struct{ at, sum int64 }
 
 // account identifies the claims to which one limit applies together.
 type account struct{ tenant, ceiling, scope string }
 
 // loadHeld reads all claims that are held, and adds them up by account in the order of their reservation.
 func (c *checker) loadHeld(ctx context.Context, tx *sql.Tx) error {
-	c.held = make(map[account][]held)
+	c.heldTotals = make(map[account][]runningTotal)
 	err := each(ctx, tx, c.claimsWhere("released_at IS NULL"), func(rows *sql.Rows) error {
 		var seq int64
 		var a account
-		var h held
+		var h runningTotal
 		var released sql.NullInt64
 		err := rows.Scan(&seq, &a.tenant, &a.ceiling, &a.scope, &h.sum, &h.at, &released)
-		c.held[a] = append(c.held[a], h)
+		c.heldTotals[a] = append(c.heldTotals[a], h)
 		return err
 	})
-	for _, list := range c.held {
-		slices.SortFunc(list, func(a, b held) int { return cmp.Compare(a.at, b.at) })
+	for _, list := range c.heldTotals {
+		slices.SortFunc(list, func(a, b runningTotal) int { return cmp.Compare(a.at, b.at) })
 		for i := range list[1:] {
 			list[i+1].sum += list[i].sum
 		}
@@ -52,8 +52,8 @@ func (c *checker) loadHeld(ctx context.Context, tx *sql.Tx) error {
 
 // heldUntil is the sum of the claims on an account that were reserved at or before a time.
 func (c *checker) heldUntil(a account, at int64) int64 {
-	list := c.held[a]
-	after, _ := slices.BinarySearchFunc(list, at+1, func(h held, at int64) int { return cmp.Compare(h.at, at) })
+	list := c.heldTotals[a]
+	after, _ := slices.BinarySearchFunc(list, at+1, func(h runningTotal, at int64) int { return cmp.Compare(h.at, at) })
 	if after == 0 {
 		return 0
 	}
@@ -62,8 +62,8 @@ func (c *checker) heldUntil(a account, at int64) int64 {
 
 // sumClaims sets others of each held claim. It counts the claims of other actions that were held at the beginning
 // of the check. Claims that were released before are missing, so the sum is never too high.
-func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*file) error {
-	if c.held == nil {
+func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*actionRows) error {
+	if c.heldTotals == nil {
 		if err := c.loadHeld(ctx, tx); err != nil {
 			return err
 		}

@@ -12,9 +12,9 @@ import (
 
 // Options configure a check. The zero value is valid.
 type Options struct {
-	// Held are heads of audit logs that were kept elsewhere: the logs must
+	// KnownHeads are heads of audit logs that were kept elsewhere: the logs must
 	// contain them. A head without a tenant belongs to the default tenant.
-	Held []gatehouse.LogHead
+	KnownHeads []gatehouse.LogHead
 	// Tenant, if not "", restricts the listed violations to this tenant and to
 	// the store itself. All violations are counted.
 	Tenant string
@@ -50,8 +50,8 @@ type checker struct {
 	t *Target
 	o Options
 	r *Report
-	// held has the running totals of the held claims on ceilings; nil until the claims are read.
-	held map[account][]held
+	// heldTotals has the running totals of the held claims on ceilings; nil until the claims are read.
+	heldTotals map[account][]runningTotal
 }
 
 // in runs fn on one snapshot.
@@ -64,8 +64,8 @@ func (c *checker) in(ctx context.Context, fn func(*sql.Tx) error) error {
 }
 
 // each calls row for every row of a query.
-func each(ctx context.Context, tx *sql.Tx, query string, row func(*sql.Rows) error) error {
-	rows, err := tx.QueryContext(ctx, query)
+func each(ctx context.Context, tx *sql.Tx, query string, row func(*sql.Rows) error, args ...any) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("%s: %w", query, err)
 	}
@@ -82,7 +82,7 @@ func each(ctx context.Context, tx *sql.Tx, query string, row func(*sql.Rows) err
 // checks pages and indexes.
 func (c *checker) structures(ctx context.Context) error {
 	if !c.t.sqlite {
-		c.r.Invariants[0].NotChecked = "pg_amcheck is the tool for it"
+		c.r.Invariants[0].NotChecked = "use pg_amcheck on PostgreSQL"
 		return nil
 	}
 	return c.in(ctx, func(tx *sql.Tx) error {
@@ -115,7 +115,7 @@ func (c *checker) actions(ctx context.Context) error {
 		return err
 	}
 	for after := int64(0); ; {
-		var files []*file
+		var files []*actionRows
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
 			files, err = c.load(ctx, tx, after)
 			return err
@@ -143,7 +143,7 @@ func (c *checker) logs(ctx context.Context) error {
 		return err
 	}
 	held := map[string][]gatehouse.LogHead{}
-	for _, h := range c.o.Held {
+	for _, h := range c.o.KnownHeads {
 		if h.Tenant == "" {
 			h.Tenant = gatehouse.DefaultTenant
 		}

@@ -65,6 +65,10 @@ func onSQLite(t *testing.T) *original {
 		{"an entry is passed over",
 			`UPDATE audit_batch SET last = last + 1 WHERE seq = (SELECT max(seq) FROM audit_batch WHERE tenant = 'default');
 UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
+		{"evidence stored twice",
+			`CREATE TABLE b AS SELECT * FROM bundle; DROP TABLE bundle; ALTER TABLE b RENAME TO bundle;
+INSERT INTO bundle SELECT 100000, tenant, run_id, sha256, created_at, manifest, archive FROM bundle WHERE run_id = 'run_1'`,
+			21, "run:run_1", true},
 	}
 	return &original{head: head, own: own, copy: func(t *testing.T) (func() (*Target, error), func(string)) {
 		file := filepath.Join(t.TempDir(), "copy.db")
@@ -165,9 +169,14 @@ func TestCheck(t *testing.T) {
 func testSound(t *testing.T, o *original) {
 	t.Helper()
 	open, _ := o.copy(t)
+	target, err := open()
+	must(t, err)
+	var runs int64
+	must(t, target.DB.QueryRow(`SELECT count(*) FROM run`).Scan(&runs))
+	must(t, target.Close())
 	var want string
 	for _, page := range []int{1, 7, 1000} {
-		r := check(t, open, Options{Page: page, Held: []gatehouse.LogHead{o.head}})
+		r := check(t, open, Options{Page: page, KnownHeads: []gatehouse.LogHead{o.head}})
 		var seen []string
 		for _, i := range r.Invariants {
 			seen = append(seen, fmt.Sprintf("%d:%d", i.Number, i.Examined))
@@ -177,6 +186,9 @@ func testSound(t *testing.T, o *original) {
 			if i.Examined == 0 && i.NotChecked == "" {
 				t.Errorf("nothing was examined for %d", i.Number)
 			}
+		}
+		if got := r.Invariants[18].Examined; got != runs {
+			t.Errorf("%d runs were examined of %d", got, runs)
 		}
 		if got := fmt.Sprint(seen, r.OK); want == "" {
 			want = got

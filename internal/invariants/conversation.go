@@ -18,7 +18,7 @@ type comment struct {
 	author  string
 }
 
-func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
 	err := each(ctx, tx, `SELECT seq, tenant, number, kind, answers, author_id, text FROM comment WHERE `+
 		within("seq")+` ORDER BY seq, number`, func(rows *sql.Rows) error {
 		var seq int64
@@ -48,7 +48,7 @@ func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*file, within
 }
 
 // archivedConversation reads the conversation of an archived action.
-func (f *file) archivedConversation(a *gatehouse.Action) {
+func (f *actionRows) archivedConversation(a *gatehouse.Action) {
 	f.counts = a.Approval.Conversation
 	if a.Approval.Assignee != nil {
 		f.assignee = a.Approval.Assignee.ID
@@ -61,7 +61,7 @@ func (f *file) archivedConversation(a *gatehouse.Action) {
 
 // checkConversation checks rule 14: the comments, their counts and the assignee are those of
 // the log.
-func (f *file) checkConversation(say sayer) {
+func (f *actionRows) checkConversation(say sayer) {
 	var logged []comment
 	assignee := ""
 	for _, l := range f.leaves {

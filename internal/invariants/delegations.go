@@ -23,8 +23,8 @@ type loggedDelegation struct {
 	Ended  bool      `json:"-"`
 }
 
-// delegated records the log entry of a delegation.
-func (h *rightsHistory) delegated(tenant string, l *gatehouse.Leaf) {
+// recordDelegation records the log entry of a delegation.
+func (h *rightsHistory) recordDelegation(tenant string, l *gatehouse.Leaf) {
 	var d loggedDelegation
 	if json.Unmarshal([]byte(l.Data), &d) != nil {
 		return // checkDelegations then reports the row

@@ -27,8 +27,8 @@ type loggedGrant struct {
 	Ended       bool                  `json:"-"`
 }
 
-// granted records the log entry of a grant.
-func (h *rightsHistory) granted(tenant string, l *gatehouse.Leaf) {
+// recordGrant records the log entry of a grant.
+func (h *rightsHistory) recordGrant(tenant string, l *gatehouse.Leaf) {
 	at := subject{tenant, l.Subject}
 	g := h.grants[at]
 	if l.Type == "grant.ended" {

@@ -21,19 +21,19 @@ type pushData struct {
 
 // history is the log's account of one action.
 type history struct {
-	status    gatehouse.Status
-	terminal  int
-	push      gatehouse.PushStatus
-	intents   map[[2]int]bool // attempt and generation of each push.sent
-	highest   int             // highest generation so far
-	receiptAt map[string]int  // by receipt: the highest generation when a leaf named it
-	uncalled  bool            // the push was settled without a call
-	marked    int             // how often a restored store marked the push as sent
+	status             gatehouse.Status
+	decisions          int
+	push               gatehouse.PushStatus
+	intents            map[[2]int]bool // attempt and generation of each push.sent
+	highest            int             // highest generation so far
+	receiptAt          map[string]int  // by receipt: the highest generation when a leaf named it
+	settledWithoutCall bool            // the push was settled without a call
+	marked             int             // how often a restored store marked the push as sent
 }
 
 // replay reads an action's entries in order and checks rules 11, 12, 14 and 15.
 // It skips the entries of review links and step-ups: their subject is not the action, and they have no transition.
-func (f *file) replay(say sayer) *history {
+func (f *actionRows) replay(say sayer) *history {
 	h := &history{intents: map[[2]int]bool{}, receiptAt: map[string]int{}}
 	for _, l := range f.leaves {
 		if l.From == "" && l.To == "" && l.Subject != "" && l.Subject != f.id {
@@ -47,7 +47,7 @@ func (f *file) replay(say sayer) *history {
 			say(11, "the entry %s moves the action from %q to %q", l.Type, from, to)
 		}
 		if from == gatehouse.StatusPending && to != gatehouse.StatusPending {
-			h.terminal++
+			h.decisions++
 		}
 		h.status = to
 		if strings.HasPrefix(l.Type, "push.") {
@@ -90,7 +90,7 @@ func (h *history) addPush(l leaf, say sayer) {
 	if l.Type == "push.picked" && d.Code == gatehouse.ErrorRestored {
 		h.marked++
 	} else if l.Type == "push.picked" {
-		h.uncalled = true
+		h.settledWithoutCall = true
 	}
 	if d.Receipt != "" {
 		h.receiptAt[d.Receipt] = h.highest
@@ -98,9 +98,9 @@ func (h *history) addPush(l leaf, say sayer) {
 }
 
 // checkHistory compares the tables with the log: rules 1, 12, 14 and 15.
-func (f *file) checkHistory(h *history, say sayer) {
-	if h.terminal > 1 {
-		say(1, "the log has %d decisions", h.terminal)
+func (f *actionRows) checkHistory(h *history, say sayer) {
+	if h.decisions > 1 {
+		say(1, "the log has %d decisions", h.decisions)
 	}
 	if h.status != f.status {
 		say(14, "the action is %s, but the log leads to %q", f.status, h.status)
@@ -121,7 +121,8 @@ func (f *file) checkHistory(h *history, say sayer) {
 				checks[c.attempt] = true
 			}
 		}
-		if n := len(h.intents) + len(checks) + h.marked; p.attempts != n && (p.attempts != 1 || n != 0 || !h.uncalled) {
+		n := len(h.intents) + len(checks) + h.marked
+		if p.attempts != n && (p.attempts != 1 || n != 0 || !h.settledWithoutCall) {
 			say(15, "push %s counts %d attempts, but it has %d intents, %d failed checks and %d marks of a restore",
 				p.id, p.attempts, len(h.intents), len(checks), h.marked)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// file is one action with all its rows. Times are in microseconds since 1970.
-type file struct {
+// actionRows is one action with all its rows. Times are in microseconds since 1970.
+type actionRows struct {
 	seq        int64
 	tenant, id string
 	status     gatehouse.Status
@@ -64,7 +64,7 @@ type approval struct {
 }
 
 type vote struct {
-	tenant, person, principalID, name, lender, grant, notes string
+	tenant, person, principalID, name, delegator, grant, notes string
 
 	decision gatehouse.DecisionKind
 	via      gatehouse.Channel
@@ -112,12 +112,12 @@ type leaf struct {
 }
 
 // load reads the next page of actions.
-func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, error) {
+func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*actionRows, error) {
 	files, err := c.loadActions(ctx, tx, after)
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	bySeq := make(map[int64]*file, len(files))
+	bySeq := make(map[int64]*actionRows, len(files))
 	for _, f := range files {
 		bySeq[f.seq] = f
 	}
@@ -125,7 +125,7 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 	within := func(column string) string {
 		return fmt.Sprintf("%[1]s > %[2]d AND %[1]s <= %[3]d", column, after, last)
 	}
-	for _, load := range []func(context.Context, *sql.Tx, map[int64]*file, func(string) string) error{
+	for _, load := range []func(context.Context, *sql.Tx, map[int64]*actionRows, func(string) string) error{
 		loadVotes, loadPushes, loadReceipts, c.loadClaims, loadMirrors, loadComments, c.loadLeaves,
 	} {
 		if err := load(ctx, tx, bySeq, within); err != nil {
@@ -137,7 +137,7 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*file, e
 
 // loadActions reads actions with their proposals and approvals. It computes a proposal's digest and does not
 // keep its content, which may have a megabyte.
-func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*file, err error) {
+func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*actionRows, err error) {
 	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
 (SELECT count(*) FROM principal x
 WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
@@ -149,7 +149,7 @@ o.confirm_value, o.groups, o.timing, o.about, o.rejects_at
 FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
 WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 	err = each(ctx, tx, query, func(rows *sql.Rows) error {
-		f := &file{}
+		f := &actionRows{}
 		var proposers, revision int64
 		var p [13]sql.NullString // of the proposal, in the query's order
 		var change, state sql.NullString
@@ -221,7 +221,7 @@ func (o *approvalRow) read() (*approval, error) {
 	}, errors.Join(err[:]...)
 }
 
-func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state string) (*proposal, error) {
+func (f *actionRows) readProposal(p [13]sql.NullString, revision int64, change, state string) (*proposal, error) {
 	refs, err := shared.DecodeList[string](p[5].String)
 	if err != nil {
 		return nil, err
@@ -251,7 +251,7 @@ func (f *file) readProposal(p [13]sql.NullString, revision int64, change, state 
 	return out, nil
 }
 
-func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at,
 		v.notes, v.via, v.for_id, v.grant_id, coalesce(x.kind, '')
 FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"),
@@ -259,7 +259,7 @@ FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_
 			var seq int64
 			var v vote
 			err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
-				&v.notes, &v.via, &v.lender, &v.grant, &v.kind)
+				&v.notes, &v.via, &v.delegator, &v.grant, &v.kind)
 			if f := files[seq]; f != nil {
 				f.votes = append(f.votes, v)
 			}
@@ -267,7 +267,7 @@ FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_
 		})
 }
 
-func loadPushes(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func loadPushes(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx,
 		`SELECT action_seq, tenant, action_id, id, idempotency_key, digest, status, attempts, generation, next_attempt,
 lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(rows *sql.Rows) error {
@@ -283,7 +283,7 @@ lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(r
 		})
 }
 
-func loadReceipts(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func loadReceipts(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx,
 		`SELECT action_seq, tenant, action_id, id, push_id, idempotency_key, attempt, generation, outcome, late, source, at
 FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows *sql.Rows) error {
@@ -299,7 +299,7 @@ FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows
 }
 
 func (c *checker) loadClaims(
-	ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string,
+	ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string,
 ) error {
 	return each(ctx, tx, c.claimsWhere(within("action_seq")), func(rows *sql.Rows) error {
 		var seq int64
@@ -314,7 +314,7 @@ func (c *checker) loadClaims(
 	})
 }
 
-func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx, `SELECT action_seq, tenant, action_id FROM mirror WHERE `+within("action_seq"),
 		func(rows *sql.Rows) error {
 			var seq int64
@@ -329,7 +329,9 @@ func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*file, within 
 
 // loadLeaves reads each action's leaves in the order of writing, with and without a
 // number in the log. The leaves are of the same snapshot as the rows, so the two must agree.
-func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*file, within func(string) string) error {
+func (c *checker) loadLeaves(
+	ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string,
+) error {
 	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a
 		JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
 	return each(ctx, tx, columns+within("a.seq")+` AND l.action_id <> '' ORDER BY 1, 2`, func(rows *sql.Rows) error {
@@ -349,7 +351,7 @@ func (c *checker) loadLeaves(ctx context.Context, tx *sql.Tx, files map[int64]*f
 }
 
 // ceiling returns the limit under which a claim was made.
-func (f *file) ceiling(l *claim) *gatehouse.CeilingClaim {
+func (f *actionRows) ceiling(l *claim) *gatehouse.CeilingClaim {
 	if f.proposal == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // checkProposed checks rule 23: the action's proposer, type and level match the log.
-func (f *file) checkProposed(say sayer) {
+func (f *actionRows) checkProposed(say sayer) {
 	for _, l := range f.leaves {
 		if l.Type != "hitl.proposed" && l.Type != "hitl.denied" {
 			continue
@@ -48,7 +48,7 @@ type loggedVote struct {
 }
 
 // loggedVotes are the votes of the log by principal.
-func (f *file) loggedVotes() map[string]loggedVote {
+func (f *actionRows) loggedVotes() map[string]loggedVote {
 	votes := map[string]loggedVote{}
 	for _, l := range f.leaves {
 		if l.Type != "hitl.voted" && l.Type != "hitl.approved" && l.Type != "hitl.rejected" {
@@ -68,15 +68,15 @@ func (f *file) loggedVotes() map[string]loggedVote {
 
 // checkVotes checks rule 23: the votes in the table match the log, and the stored decision matches the vote that
 // decided according to the log.
-func (f *file) checkVotes(say sayer) {
+func (f *actionRows) checkVotes(say sayer) {
 	logged := f.loggedVotes()
 	for _, v := range f.votes {
 		l := logged[v.principalID]
 		switch {
 		case l.Decision != v.decision:
 			say(23, "%s has %s, the log says %q", v.name, v.decision, l.Decision)
-		case l.For != v.lender:
-			say(23, "%s voted for %q, the log says for %q", v.name, v.lender, l.For)
+		case l.For != v.delegator:
+			say(23, "%s voted for %q, the log says for %q", v.name, v.delegator, l.For)
 		case l.Grant != v.grant:
 			say(23, "%s voted by the grant %q, the log says %q", v.name, v.grant, l.Grant)
 		case l.Notes != v.notes:

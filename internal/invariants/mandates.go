@@ -12,8 +12,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// mandated records the hash of the row in the last log entry of a mandate.
-func (h *rightsHistory) mandated(tenant string, l *gatehouse.Leaf) {
+// recordMandate records the hash of the row in the last log entry of a mandate.
+func (h *rightsHistory) recordMandate(tenant string, l *gatehouse.Leaf) {
 	var d struct {
 		Row string `json:"row"`
 	}

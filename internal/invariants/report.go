@@ -57,11 +57,11 @@ var titles = map[int]string{
 	15: "no call without a recorded intent",
 	16: "no reference across tenants or to nothing",
 	17: "every pending approval stands in the queue",
-	18: "a run is what its steps are, and succeeded if and only if they all are",
+	18: "a run's state follows from its steps, and it succeeded if and only if they all did",
 	19: "every step under way is leased, due, or waits for what is there, and is woken by its end",
 	20: "an attempt for each lease, no more of them than leases, and no key held twice",
-	21: "evidence is stored once, and has the hash that it says",
-	22: "what is archived is whole, named by the log, and nowhere else",
+	21: "evidence is stored once, and its hash matches",
+	22: "an archived action is complete, in the log, and not in the live tables",
 	23: "who proposed, who may decide, who voted, and which policy holds is what the log says",
 }
 

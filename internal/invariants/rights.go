@@ -135,26 +135,26 @@ func (h *rightsHistory) add(tenant string, l *gatehouse.Leaf) {
 			}
 		}
 	case "delegation.made", "delegation.ended":
-		h.delegated(tenant, l)
+		h.recordDelegation(tenant, l)
 	case "grant.created", "grant.ended":
-		h.granted(tenant, l)
+		h.recordGrant(tenant, l)
 	case "mandate.given", "mandate.used", "mandate.narrowed", "mandate.paused", "mandate.resumed", "mandate.ended":
-		h.mandated(tenant, l)
+		h.recordMandate(tenant, l)
 	case "workflow.applied":
 		w := loggedWorkflow{digest: l.Digest}
 		if json.Unmarshal([]byte(l.Data), &w) == nil {
 			h.workflows[at] = w
 		}
 	case "secret.set", "secret.rotated", "secret.revoked":
-		h.kept(tenant, l)
+		h.recordSecret(tenant, l)
 	default:
-		h.renewed(tenant, l)
+		h.recordCredential(tenant, l)
 	}
 }
 
-// renewed takes approver_since from the entry of a credential. The entry concerns the
+// recordCredential takes approver_since from the entry of a credential. The entry concerns the
 // principal that its data names, or else the principal that is its subject.
-func (h *rightsHistory) renewed(tenant string, l *gatehouse.Leaf) {
+func (h *rightsHistory) recordCredential(tenant string, l *gatehouse.Leaf) {
 	var d struct {
 		Principal     string          `json:"principal"`
 		ApproverSince json.RawMessage `json:"approver_since"`
@@ -262,7 +262,7 @@ UNION ALL SELECT tenant, 'connectors:' || version, source, sha256 FROM connector
 }
 
 // checkQuestion checks rule 23: the approval asks what the log says.
-func (f *file) checkQuestion(say sayer) {
+func (f *actionRows) checkQuestion(say sayer) {
 	if f.approval == nil {
 		return
 	}

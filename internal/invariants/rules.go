@@ -7,9 +7,10 @@ import (
 )
 
 // check applies the rules to one action.
-func (f *file) check(r *Report) {
+func (f *actionRows) check(r *Report) {
 	for n := range r.Invariants {
-		if n != 0 && r.Invariants[n].NotChecked == "" {
+		ofOthers := n == 0 || n >= 18 && n <= 22 // of the store, runs, steps and the archive
+		if !ofOthers && r.Invariants[n].NotChecked == "" {
 			r.examined(n, 1)
 		}
 	}
@@ -33,8 +34,8 @@ func (f *file) check(r *Report) {
 // sayer reports the violation of a rule.
 type sayer func(n int, format string, args ...any)
 
-// let reports whether the policy or people allowed the action.
-func (f *file) let() bool {
+// allowed reports whether the policy or people allowed the action.
+func (f *actionRows) allowed() bool {
 	switch f.status {
 	case gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusApplied, gatehouse.StatusFailed,
 		gatehouse.StatusUnknown, gatehouse.StatusReversed:
@@ -45,7 +46,7 @@ func (f *file) let() bool {
 	return false
 }
 
-func (f *file) push() *push {
+func (f *actionRows) push() *push {
 	if len(f.pushes) == 0 {
 		return nil
 	}
@@ -54,7 +55,7 @@ func (f *file) push() *push {
 
 // checkFit checks rules 11 and 17: the states of action, approval and push are
 // consistent.
-func (f *file) checkFit(say sayer) {
+func (f *actionRows) checkFit(say sayer) {
 	ap, ps := gatehouse.ApprovalStatus(""), gatehouse.PushStatus("")
 	if f.approval != nil {
 		ap = f.approval.status
@@ -62,33 +63,33 @@ func (f *file) checkFit(say sayer) {
 	if p := f.push(); p != nil {
 		ps = p.status
 	}
-	let := f.approval == nil || ap == gatehouse.ApprovalApproved
+	allowed := f.approval == nil || ap == gatehouse.ApprovalApproved
 	asked := func(want gatehouse.ApprovalStatus) bool { return f.approval != nil && ap == want && ps == "" }
 	var fits bool
 	switch f.status {
 	case gatehouse.StatusPending:
 		fits = asked(gatehouse.ApprovalRequested)
 	case gatehouse.StatusApproved:
-		fits = let && (ps == gatehouse.PushQueued || ps == gatehouse.PushPicking)
+		fits = allowed && (ps == gatehouse.PushQueued || ps == gatehouse.PushPicking)
 	case gatehouse.StatusPushing:
-		fits = let && (ps == gatehouse.PushQueued || ps == gatehouse.PushPicking || ps == gatehouse.PushSent)
+		fits = allowed && (ps == gatehouse.PushQueued || ps == gatehouse.PushPicking || ps == gatehouse.PushSent)
 	case gatehouse.StatusApplied:
-		fits = let && ps == gatehouse.PushApplied
+		fits = allowed && ps == gatehouse.PushApplied
 	case gatehouse.StatusReversed:
-		fits = let && ps == gatehouse.PushApplied
+		fits = allowed && ps == gatehouse.PushApplied
 	case gatehouse.StatusFailed:
-		fits = let && ps == gatehouse.PushFailed
+		fits = allowed && ps == gatehouse.PushFailed
 	case gatehouse.StatusUnknown:
-		fits = let && ps == gatehouse.PushUnknown
+		fits = allowed && ps == gatehouse.PushUnknown
 	case gatehouse.StatusRejected:
 		fits = asked(gatehouse.ApprovalRejected) || f.approval != nil && f.approval.timedOut &&
 			asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusExpired:
 		fits = asked(gatehouse.ApprovalExpired)
 	case gatehouse.StatusSuperseded:
-		fits = f.superseded != "" && (asked(gatehouse.ApprovalCanceled) || let && ps == gatehouse.PushCanceled)
+		fits = f.superseded != "" && (asked(gatehouse.ApprovalCanceled) || allowed && ps == gatehouse.PushCanceled)
 	case gatehouse.StatusCanceled:
-		fits = asked(gatehouse.ApprovalCanceled) || let && ps == gatehouse.PushCanceled
+		fits = asked(gatehouse.ApprovalCanceled) || allowed && ps == gatehouse.PushCanceled
 	case gatehouse.StatusDenied:
 		fits = f.approval == nil && ps == ""
 	}
@@ -99,15 +100,19 @@ func (f *file) checkFit(say sayer) {
 	if !fits {
 		say(11, "the action is %s, its approval %q, its push %q", f.status, ap, ps)
 	}
-	if f.status == gatehouse.StatusPending &&
-		(f.approval == nil || !f.expiresAt.Valid || f.expiresAt.Int64 != f.approval.expiresAt) {
-		say(17, "the queue has it until %d, but its approval has another time", f.expiresAt.Int64)
+	if f.status != gatehouse.StatusPending {
+		return
+	}
+	if f.approval == nil {
+		say(17, "the queue has it, but it has no approval")
+	} else if f.expiresAt.Int64 != f.approval.expiresAt {
+		say(17, "the queue's expiry is %d, but the approval's is %d", f.expiresAt.Int64, f.approval.expiresAt)
 	}
 }
 
 // checkHeld checks rule 17 for a held rejection: it has the time at which it takes effect, by which the sweeper
 // finds it.
-func (f *file) checkHeld(say sayer) {
+func (f *actionRows) checkHeld(say sayer) {
 	if f.status != gatehouse.StatusPending || f.approval == nil {
 		return
 	}
@@ -119,8 +124,8 @@ func (f *file) checkHeld(say sayer) {
 }
 
 // checkPushes checks rules 3, 4 and 13.
-func (f *file) checkPushes(say sayer) {
-	if want := map[bool]int{true: 1}[f.let()]; len(f.pushes) != want {
+func (f *actionRows) checkPushes(say sayer) {
+	if want := map[bool]int{true: 1}[f.allowed()]; len(f.pushes) != want {
 		say(3, "the action is %s and has %d pushes", f.status, len(f.pushes))
 	}
 	for i := range f.pushes {
@@ -145,7 +150,7 @@ func (f *file) checkPushes(say sayer) {
 
 // checkDigests checks rule 6: it recomputes the digest from the stored content. An action without a proposal
 // counts under rule 16.
-func (f *file) checkDigests(say sayer) {
+func (f *actionRows) checkDigests(say sayer) {
 	if f.proposal == nil {
 		say(16, "the action has no proposal")
 		return
@@ -156,7 +161,7 @@ func (f *file) checkDigests(say sayer) {
 	}
 	for _, v := range f.votes {
 		if v.decision == gatehouse.Approve && v.digest != want && v.digest != "" {
-			say(6, "%s approved %s, the action is %s", v.name, v.digest, want)
+			say(6, "%s approved the digest %s, the action's is %s", v.name, v.digest, want)
 		}
 	}
 	for _, p := range f.pushes {
@@ -177,7 +182,7 @@ func (f *file) checkDigests(say sayer) {
 }
 
 // checkDecision checks rules 8 and 9.
-func (f *file) checkDecision(say sayer) {
+func (f *actionRows) checkDecision(say sayer) {
 	ap := f.approval
 	if ap == nil {
 		return
@@ -208,10 +213,10 @@ func (f *file) checkDecision(say sayer) {
 }
 
 // checkClaims checks rule 10.
-func (f *file) checkClaims(say sayer) {
+func (f *actionRows) checkClaims(say sayer) {
 	over := f.status == gatehouse.StatusFailed || f.status == gatehouse.StatusCanceled ||
 		f.status == gatehouse.StatusSuperseded
-	effective := f.let() && !over
+	effective := f.allowed() && !over
 	if f.proposal != nil && effective && len(f.claims) < len(f.proposal.ceilings) {
 		say(10, "the action is %s with %d claims on %d ceilings", f.status, len(f.claims), len(f.proposal.ceilings))
 	}
@@ -232,7 +237,7 @@ func (f *file) checkClaims(say sayer) {
 }
 
 // checkReceipts checks rules 5, 7 and 12, and rule 14 for mirrors.
-func (f *file) checkReceipts(say sayer) {
+func (f *actionRows) checkReceipts(say sayer) {
 	calls, proofs := 0, 0
 	for _, c := range f.receipts {
 		if c.outcome == gatehouse.ReceiptApplied && !c.late {
@@ -266,7 +271,7 @@ func (f *file) checkReceipts(say sayer) {
 }
 
 // checkTenants checks rule 16.
-func (f *file) checkTenants(say sayer) {
+func (f *actionRows) checkTenants(say sayer) {
 	if !f.proposer {
 		say(16, "its proposer is not in the tenant")
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// runFile is one run with all its steps.
-type runFile struct {
+// runRows is one run with all its steps.
+type runRows struct {
 	seq              int64
 	tenant, id       string
 	status, stop     gatehouse.RunStatus
@@ -26,14 +26,14 @@ type stepRow struct {
 	action gatehouse.Status    // "" when it does not exist
 	child  gatehouse.RunStatus // "" when it does not exist
 	wakes  int
-	// tried is the highest generation of the attempts, came is their number.
-	tried, came int
+	// highestGeneration is the highest generation of the attempts, storedAttempts is their number.
+	highestGeneration, storedAttempts int
 }
 
 // runs walks all runs page by page and checks rules 16 and 18 to 21.
 func (c *checker) runs(ctx context.Context) error {
 	for after := int64(0); ; {
-		var files []*runFile
+		var files []*runRows
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
 			files, err = c.loadRuns(ctx, tx, after)
 			return err
@@ -48,13 +48,13 @@ func (c *checker) runs(ctx context.Context) error {
 	}
 }
 
-func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runFile, err error) {
-	bySeq := make(map[int64]*runFile)
+func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runRows, err error) {
+	bySeq := make(map[int64]*runRows)
 	err = each(ctx, tx,
 		fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
 FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r.seq > %d ORDER BY r.seq LIMIT %d`,
 			after, c.o.Page), func(rows *sql.Rows) error {
-			f := &runFile{}
+			f := &runRows{}
 			err := rows.Scan(&f.seq, &f.tenant, &f.id, &f.status, &f.stop, &f.evidence, &f.bundle, &f.archive)
 			if f.bundle != "" {
 				sum := sha256.Sum256(f.archive)
@@ -86,7 +86,8 @@ FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`,
 				var due, ready bool
 				err := rows.Scan(&seq, &s.Tenant, &s.RunID, &s.ID, &s.Key, &s.Parent, &s.Status, &s.Attempts, &s.Generation,
 					&s.Event,
-					&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes, &s.tried, &s.came)
+					&s.LeaseOwner, &s.leased, &due, &ready, &s.ActionID, &s.ChildRun, &s.action, &s.child, &s.wakes,
+					&s.highestGeneration, &s.storedAttempts)
 				at := s.CreatedAt
 				if due {
 					s.DueAt = &at
@@ -101,7 +102,7 @@ FROM step s WHERE s.run_seq > %d AND s.run_seq <= %d ORDER BY s.run_seq, s.seq`,
 			})
 }
 
-func (f *runFile) check(r *Report) {
+func (f *runRows) check(r *Report) {
 	for _, n := range []int{18, 21} {
 		r.examined(n, 1)
 	}
@@ -125,7 +126,7 @@ func (f *runFile) check(r *Report) {
 }
 
 // checkState checks rule 18: the state of a started run follows from its steps.
-func (f *runFile) checkState(say sayer) {
+func (f *runRows) checkState(say sayer) {
 	steps := make([]*gatehouse.Step, len(f.steps))
 	for i := range f.steps {
 		steps[i] = &f.steps[i].Step
@@ -147,7 +148,7 @@ func (f *runFile) checkState(say sayer) {
 }
 
 // checkStep checks rules 16, 19 and 20.
-func (f *runFile) checkStep(s *stepRow, say sayer) {
+func (f *runRows) checkStep(s *stepRow, say sayer) {
 	if s.Tenant != f.tenant || s.RunID != f.id {
 		say(16, "its step %s is of the run %s in the tenant %s", s.ID, s.RunID, s.Tenant)
 	}
@@ -182,12 +183,12 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 	if want := map[bool]int{true: 1}[ended]; s.wakes != want {
 		say(19, "its step %s is %s, what it waits for has ended: %v, and it has %d wakes", s.Key, s.Status, ended, s.wakes)
 	}
-	if s.Attempts > s.Generation || s.tried > s.Generation {
-		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.tried,
+	if s.Attempts > s.Generation || s.highestGeneration > s.Generation {
+		say(20, "its step %s has %d attempts and results of lease %d, but %d leases", s.Key, s.Attempts, s.highestGeneration,
 			s.Generation)
 	}
-	if least, most := f.attempts(s); s.came < least || s.came > most {
-		say(20, "its step %s is %s after %d attempts, of which %d are stored", s.Key, s.Status, s.Attempts, s.came)
+	if least, most := f.attempts(s); s.storedAttempts < least || s.storedAttempts > most {
+		say(20, "its step %s is %s after %d attempts, of which %d are stored", s.Key, s.Status, s.Attempts, s.storedAttempts)
 	}
 }
 
@@ -195,7 +196,7 @@ func (f *runFile) checkStep(s *stepRow, say sayer) {
 // step. All attempts except the current one are stored, but earlier builds did not
 // store the last one if its lease did no work, as for a step that was skipped, was
 // canceled, or waits for its items.
-func (f *runFile) attempts(s *stepRow) (least, most int) {
+func (f *runRows) attempts(s *stepRow) (least, most int) {
 	most = s.Attempts
 	if s.Status == gatehouse.StepRunning {
 		most--
@@ -206,7 +207,7 @@ func (f *runFile) attempts(s *stepRow) (least, most int) {
 	return most, most
 }
 
-func (f *runFile) hasItems(step string) bool {
+func (f *runRows) hasItems(step string) bool {
 	for i := range f.steps {
 		if f.steps[i].Parent == step {
 			return true
@@ -215,22 +216,26 @@ func (f *runFile) hasItems(step string) bool {
 	return false
 }
 
-// runKeys checks rule 20: keys that must be unique. Indexes enforce it.
+// runKeys checks the keys of rules 20 and 21 that must be unique. Indexes enforce it.
 func (c *checker) runKeys(ctx context.Context) error {
 	return c.in(ctx, func(tx *sql.Tx) error {
-		for what, query := range map[string]string{
-			"steps hold one key": `SELECT tenant, idempotency_key, count(*) FROM step
+		for _, u := range []struct {
+			number      int
+			what, query string
+		}{
+			{20, "steps hold one key", `SELECT tenant, idempotency_key, count(*) FROM step
 WHERE idempotency_key IS NOT NULL AND status NOT IN ('failed_terminal', 'canceled')
-GROUP BY tenant, idempotency_key HAVING count(*) > 1`,
-			"runs have one trigger_ref": `SELECT tenant, trigger_ref, count(*) FROM run
-WHERE trigger_ref IS NOT NULL GROUP BY tenant, workflow, trigger_ref HAVING count(*) > 1`,
-			"bundles of one run": `SELECT tenant, run_id, count(*) FROM bundle GROUP BY tenant, run_id HAVING count(*) > 1`,
+GROUP BY tenant, idempotency_key HAVING count(*) > 1`},
+			{20, "runs have one trigger_ref", `SELECT tenant, trigger_ref, count(*) FROM run
+WHERE trigger_ref IS NOT NULL GROUP BY tenant, workflow, trigger_ref HAVING count(*) > 1`},
+			{21, "bundles of one run", `SELECT tenant, run_id, count(*) FROM bundle
+GROUP BY tenant, run_id HAVING count(*) > 1`},
 		} {
-			err := each(ctx, tx, query, func(rows *sql.Rows) error {
+			err := each(ctx, tx, u.query, func(rows *sql.Rows) error {
 				var tenant, id string
 				var n int
 				err := rows.Scan(&tenant, &id, &n)
-				c.r.violated(20, tenant, id, "%d %s", n, what)
+				c.r.violated(u.number, tenant, id, "%d %s", n, u.what)
 				return err
 			})
 			if err != nil {

@@ -141,14 +141,5 @@ func (c *checker) rows(ctx context.Context, tx *sql.Tx, query string, row func(*
 	if !c.t.sqlite {
 		query = numbered(query)
 	}
-	rows, err := tx.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return joined(err, rows)
-		}
-	}
-	return joined(rows.Err(), rows)
+	return each(ctx, tx, query, row, args...)
 }

@@ -14,8 +14,8 @@ type loggedSecret struct {
 	Revoked bool `json:"-"`
 }
 
-// kept records the log entry of a secret.
-func (h *rightsHistory) kept(tenant string, l *gatehouse.Leaf) {
+// recordSecret records the log entry of a secret.
+func (h *rightsHistory) recordSecret(tenant string, l *gatehouse.Leaf) {
 	var s loggedSecret
 	if json.Unmarshal([]byte(l.Data), &s) != nil {
 		return // checkSecrets then reports the row

@@ -83,13 +83,13 @@ func refuseReferences(j gatehouse.JSON) error {
 // Check lists the violations of the schema by a value in canonical form. Their pointers begin
 // with under.
 func (s *Schema) Check(under string, j gatehouse.JSON) (v gatehouse.Violations) {
-	if !numbersInRange(j) {
-		v.Add(under, "has a number whose exponent is out of range")
-		return v
-	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(j)))
 	if err != nil {
 		v.Add(under, "cannot be read: %v", err)
+		return v
+	}
+	if !numbersInRange(j) {
+		v.Add(under, "has a number whose exponent is out of range")
 		return v
 	}
 	var invalid *jsonschema.ValidationError

@@ -18,6 +18,7 @@ func TestCheckPointsAtErrors(t *testing.T) {
 		`{"a/b":"1"}`:        "/change/a~1b",
 		`{"c":1}`:            "/change",
 		`{"a/b":1e99999999}`: "/change",
+		"":                   "/change",
 	} {
 		got := s.Check("/change", value)
 		if want == "" && len(got) == 0 {

@@ -2,8 +2,8 @@ package lease
 
 import "sync"
 
-// Walk is the most queues that one scan reads; the next scan continues after them.
-const Walk = 64
+// MaxScan is the most queues that one scan reads; the next scan continues after them.
+const MaxScan = 64
 
 // Cursor is the key of the queue after which the next scan begins. It starts before the
 // first queue.
@@ -19,14 +19,14 @@ func (c *Cursor[K]) After() K {
 	return c.after
 }
 
-// Looked records a scan of n queues; last is the key of the last one. If n is below
-// Walk, the next scan begins at the first queue.
-func (c *Cursor[K]) Looked(n int, last K) {
+// Scanned records a scan of n queues; last is the key of the last one. If n is below
+// MaxScan, the next scan begins at the first queue.
+func (c *Cursor[K]) Scanned(n int, last K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if n < Walk {
-		var first K
-		last = first
+	if n < MaxScan {
+		var zero K
+		last = zero
 	}
 	c.after = last
 }

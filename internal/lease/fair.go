@@ -20,8 +20,8 @@ type Part struct {
 // Queue is the ready work under one path.
 type Queue struct {
 	Path []Part
-	// Left is the most leases that the queue may get, Given how many it gets.
-	Left, Given int
+	// Limit is the most leases that the queue may get, Given how many it gets.
+	Limit, Given int
 }
 
 // Fair divides leases by start-time fair queueing (Goyal, Vin, Cheng 1996) on each
@@ -95,7 +95,7 @@ func cost(p Part) int64 { return turn / int64(max(p.Weight, 1)) }
 // lease gives one lease to the next queue of the branch; false when none can take it.
 func (b *branch) lease() bool {
 	if b.queue != nil {
-		if b.queue.Given >= b.queue.Left {
+		if b.queue.Given >= b.queue.Limit {
 			return false
 		}
 		b.queue.Given++
@@ -127,7 +127,7 @@ func (f *Fair) Divide(n int, queues []Queue) {
 	root := &branch{node: &f.root, now: f.root.now}
 	for i := range queues {
 		queues[i].Given = 0
-		if queues[i].Left <= 0 {
+		if queues[i].Limit <= 0 {
 			continue
 		}
 		b := root

@@ -19,8 +19,8 @@ func TestDivide(t *testing.T) {
 		got := make([]int, 5)
 		for total := 0; total < 500; total += n {
 			queues := []Queue{
-				{Path: path("heavy", "blue"), Left: 1000}, {Path: path("heavy", "red"), Left: 1000},
-				{Path: path("light", "red"), Left: 1000}, {Path: path("pale", "red"), Left: 1000},
+				{Path: path("heavy", "blue"), Limit: 1000}, {Path: path("heavy", "red"), Limit: 1000},
+				{Path: path("light", "red"), Limit: 1000}, {Path: path("pale", "red"), Limit: 1000},
 				{Path: path("full", "red")},
 			}
 			f.Divide(n, queues)
@@ -42,7 +42,7 @@ func TestDivide(t *testing.T) {
 func TestDivideChargesNothing(t *testing.T) {
 	t.Parallel()
 	var f Fair
-	queues := []Queue{{Path: path("a", ""), Left: 10}, {Path: path("b", ""), Left: 10}}
+	queues := []Queue{{Path: path("a", ""), Limit: 10}, {Path: path("b", ""), Limit: 10}}
 	for range 3 {
 		f.Divide(1, queues)
 		if queues[0].Given != 1 || queues[1].Given != 0 {
@@ -60,7 +60,7 @@ func TestDivideChargesNothing(t *testing.T) {
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	var f Fair
-	queues := []Queue{{Path: path("a", ""), Left: 2}, {Path: path("b", ""), Left: 9}}
+	queues := []Queue{{Path: path("a", ""), Limit: 2}, {Path: path("b", ""), Limit: 9}}
 	f.Divide(20, queues)
 	if queues[0].Given != 2 || queues[1].Given != 9 {
 		t.Errorf("divided %+v", queues)

@@ -62,11 +62,11 @@ func TestAcquireUntilTheEnd(t *testing.T) {
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	var c lease.Cursor[string]
-	c.Looked(lease.Walk, "m")
+	c.Scanned(lease.MaxScan, "m")
 	if got := c.After(); got != "m" {
 		t.Errorf("the next look begins after %q", got)
 	}
-	c.Looked(lease.Walk-1, "z")
+	c.Scanned(lease.MaxScan-1, "z")
 	if got := c.After(); got != "" {
 		t.Errorf("after all were seen, the next look begins after %q", got)
 	}

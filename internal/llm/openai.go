@@ -90,7 +90,7 @@ func (p *openAI) Complete(ctx context.Context, r Request) (Answer, error) {
 	if u := said.Usage; len(said.Choices) != 1 || u == nil || u.PromptTokens == nil || u.CompletionTokens == nil ||
 		*u.PromptTokens < 0 || *u.CompletionTokens < 0 {
 		return Answer{RequestID: id},
-			&Error{Code: CodeBadAnswer, Detail: "the answer lacks its one choice, or its usage", Status: 200, RequestID: id}
+			&Error{Code: CodeBadAnswer, Detail: "the answer must have exactly one choice, and usage", Status: 200, RequestID: id}
 	}
 	choice := said.Choices[0]
 	a := Answer{

@@ -53,7 +53,7 @@ func New(c Config) (Provider, error) {
 	case err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("base_url must be an address without user, query and fragment")
 	case u.Scheme != "https" && (u.Scheme != "http" || !c.AllowPrivate):
-		return nil, fmt.Errorf("base_url must be https: a key must not travel in the clear (http with allow_private)")
+		return nil, fmt.Errorf("base_url must be https: a key must not travel in the clear (allow_private permits http)")
 	case strings.ContainsFunc(c.Key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return nil, fmt.Errorf("the key must be printable ASCII without spaces")
 	case c.Timeout < 0:

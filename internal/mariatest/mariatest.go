@@ -43,9 +43,9 @@ const (
 	ServerName = "localhost"
 )
 
-// quick has the server options for small, fast databases. They give up protection from power failures, and keep
+// fastOptions has the server options for small, fast databases. They give up protection from power failures, and keep
 // protection from crashes of the server.
-var quick = []string{
+var fastOptions = []string{
 	"--innodb-flush-method=nosync", "--innodb-doublewrite=0", "--innodb-log-file-size=16M",
 	"--innodb-buffer-pool-size=32M", "--skip-log-bin", "--skip-name-resolve",
 	"--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
@@ -112,7 +112,7 @@ func New() (_ *Server, err error) {
 	}()
 	args := append([]string{
 		"--no-defaults", "--datadir=" + s.data(), "--auth-root-authentication-method=normal", "--skip-test-db",
-	}, quick...)
+	}, fastOptions...)
 	if out, err := s.Command(install, args...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("mariadb-install-db: %w\n%s", err, out)
 	}
@@ -160,7 +160,7 @@ func (s *Server) Up() error {
 		"--sql-mode=", "--default-time-zone=+05:00", "--transaction-isolation=READ-UNCOMMITTED",
 		"--innodb-lock-wait-timeout=3000",
 		"--ssl-cert=" + s.CA(), "--ssl-key=" + filepath.Join(s.Dir, "key.pem"),
-	}, quick...)
+	}, fastOptions...)
 	if s.process, err = s.Start(s.Command(binary, args...)); err != nil {
 		return err
 	}

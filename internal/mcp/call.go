@@ -95,7 +95,8 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
 	case p.passes(l, c.tool) && c.task != nil:
-		return errorFrame(f.id, codeNoMethod, "calls of "+gatehouse.Quote(c.tool)+" pass, and are not tasks")
+		return errorFrame(f.id, codeNoMethod,
+			"calls of "+gatehouse.Quote(c.tool)+" need no action, so they cannot be tasks")
 	case p.passes(l, c.tool):
 		p.forward(f)
 		return nil
@@ -128,15 +129,21 @@ func (p *Proxy) nextRound(ctx context.Context, f *frame, c *call) []byte {
 		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not valid: "+err.Error()+
 			". Nothing was carried out by this. Send the call without it: it joins the action that is open")
 	}
-	a, err := p.Gate.FindAction(ctx, r.Action)
-	if err == nil && a.Connector != p.connector() {
-		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
-	}
+	a, err := p.ownAction(ctx, r.Action)
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
 	c.rounds = r.Count
 	return p.outcome(ctx, f, c, r.Key, a)
+}
+
+// ownAction returns an action of this server.
+func (p *Proxy) ownAction(ctx context.Context, id string) (*gatehouse.Action, error) {
+	a, err := p.Gate.FindAction(ctx, id)
+	if err == nil && a.Connector != p.connector() {
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
+	}
+	return a, err
 }
 
 // passes reports whether calls of a tool need no action: the operator has
@@ -259,7 +266,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	task := c.tool != waitName && wantsTask(f, c)
 	switch modern := modernVersion(f) != ""; {
 	case task && !modern:
-		if answer := p.begun(f, key, a); answer != nil {
+		if answer := p.taskAnswer(f, key, a); answer != nil {
 			return answer
 		}
 	case task:
@@ -280,7 +287,7 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	if !a.Status.Finished() && !question && (x == nil || x.action == nil) {
 		var answer []byte
 		if task {
-			answer = p.begun(f, key, a)
+			answer = p.taskAnswer(f, key, a)
 		} else {
 			answer = p.again(f, c, key, a)
 		}
@@ -413,10 +420,7 @@ func (p *Proxy) waitCall(ctx context.Context, f *frame, c *call) []byte {
 	if err := readOwn(waitTool, c.arguments, &in); err != nil {
 		return p.failed(ctx, f, err)
 	}
-	a, err := p.Gate.FindAction(ctx, in.ID)
-	if err == nil && a.Connector != p.connector() {
-		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
-	}
+	a, err := p.ownAction(ctx, in.ID)
 	var key string
 	if err == nil {
 		key = p.Folder.hashOf(a.ID)

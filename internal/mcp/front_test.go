@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -358,6 +360,41 @@ func TestFrontBounds(t *testing.T) {
 	if got := s.do("POST", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, sessionHeader, first); got.status != 404 {
 		t.Errorf("%+v", got)
 	}
+	if got := len(s.stateOf("a").sessions); got != maxSessions {
+		t.Errorf("%d sessions", got)
+	}
+}
+
+// TestFrontBoundsAtOnce: sessions that begin at the same time do not exceed the bound.
+func TestFrontBoundsAtOnce(t *testing.T) {
+	t.Parallel()
+	const atOnce = 3
+	var full atomic.Bool
+	var starting sync.WaitGroup
+	starting.Add(atOnce)
+	s := newStage(t, func(f *Front) {
+		start := f.Start
+		f.Start = func() (Upstream, error) {
+			if full.Load() {
+				starting.Done()
+				starting.Wait()
+			}
+			return start()
+		}
+	})
+	for range maxSessions - 1 {
+		s.begin("a")
+	}
+	full.Store(true)
+	var all sync.WaitGroup
+	for range atOnce {
+		all.Go(func() {
+			if got := s.do("POST", hello); got.status != 200 {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	all.Wait()
 	if got := len(s.stateOf("a").sessions); got != maxSessions {
 		t.Errorf("%d sessions", got)
 	}

@@ -32,7 +32,7 @@ func (r *recorder) Receive() ([]byte, error) { return nil, io.EOF }
 func (r *recorder) Abandon([]byte)           {}
 func (r *recorder) Close() error             { return nil }
 
-func (r *recorder) Send(frame []byte) error {
+func (r *recorder) Send(_ context.Context, frame []byte) error {
 	if f, err := parseFrame(frame, clientDepth); err == nil && isOwn(f.id) {
 		result := `{"tools":[{"name":"write"}]}`
 		if f.method == "server/discover" {
@@ -429,6 +429,44 @@ func TestHowTheServerEnds(t *testing.T) {
 				t.Errorf("answered %s, want %s", said.String(), want)
 			}
 		})
+	}
+}
+
+// TestServerDoesNotRead: a server on stdio that reads nothing delays nothing beyond the proxy's own time limits.
+func TestServerDoesNotRead(t *testing.T) {
+	t.Parallel()
+	server, err := Start(Command{Args: []string{"sleep", "60"}}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	t.Cleanup(func() { server.(*process).kill(); _ = server.Close() })
+	p, _ := newRecorded(t, io.Discard)
+	p.Upstream = server
+	long := []byte(`{"name":"` + strings.Repeat("a", 1<<20) + `"}`)
+	for _, want := range []string{"unknown", "not sent"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		answered := make(chan reply, 1)
+		go func() { answered <- p.ask(ctx, "tools/call", long) }()
+		select {
+		case r := <-answered:
+			if got := outcomeOf(r); got != want || !errors.Is(r.err, errUnread) {
+				t.Errorf("%s: %v, want %s", got, r.err, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("the proxy waits for the server")
+		}
+	}
+}
+
+// TestLastLogged: the last line of a server's standard error is logged, although it has no line feed.
+func TestLastLogged(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	server, err := Start(Command{Args: []string{"sh", "-c", "printf 'one\\ntwo' >&2"}},
+		slog.New(slog.NewTextHandler(&log, nil)))
+	must(t, err)
+	must(t, server.Close())
+	if !strings.Contains(log.String(), "line=one ") || !strings.Contains(log.String(), "line=two ") {
+		t.Errorf("the log is %s", &log)
 	}
 }
 

@@ -28,6 +28,7 @@ type keyState struct {
 	// last came.
 	checked, used time.Time
 	sessions      map[string]*session
+	starting      int // sessions with a reserved place that are not in sessions yet
 	// shared serves the protocol without sessions, nil for none.
 	shared *session
 	// kept is an ended session whose server executes actions that are approved
@@ -191,15 +192,21 @@ func (k *keyState) recordWanted(s *session, tool string, arguments gatehouse.JSO
 
 // begin starts a session with its own server.
 func (k *keyState) begin(modern bool) (*session, error) {
-	if err := k.makeRoom(modern); err != nil {
-		return nil, err
+	if !modern {
+		if err := k.makeRoom(); err != nil {
+			return nil, err
+		}
 	}
 	upstream, err := k.front.Start()
+	k.mu.Lock()
+	if !modern {
+		k.starting--
+	}
 	if err != nil {
+		k.mu.Unlock()
 		return nil, err
 	}
 	s := newSession(k, upstream, modern)
-	k.mu.Lock()
 	switch {
 	case k.ctx.Err() != nil:
 		k.mu.Unlock()
@@ -220,11 +227,12 @@ func (k *keyState) begin(modern bool) (*session, error) {
 	return s, nil
 }
 
-// makeRoom makes room for one more session of a key by ending the one that was idle
+// makeRoom reserves a place for one more session of a key. If none is free, it ends the session that was idle
 // longest.
-func (k *keyState) makeRoom(modern bool) error {
+func (k *keyState) makeRoom() error {
 	k.mu.Lock()
-	if modern || len(k.sessions) < maxSessions {
+	if len(k.sessions)+k.starting < maxSessions {
+		k.starting++
 		k.mu.Unlock()
 		return nil
 	}
@@ -234,11 +242,16 @@ func (k *keyState) makeRoom(modern bool) error {
 			oldest = s
 		}
 	}
-	k.mu.Unlock()
 	if oldest == nil {
+		k.mu.Unlock()
 		return errFull
 	}
-	k.end(oldest)
+	k.starting++
+	over := k.remove(oldest)
+	k.mu.Unlock()
+	if over {
+		oldest.close()
+	}
 	return nil
 }
 
@@ -267,11 +280,20 @@ func (k *keyState) sharedSession() (*session, error) {
 	return k.begin(true)
 }
 
-// end ends a session for its client. Its server is kept if no other server
-// could execute actions that are approved later.
+// end ends a session for its client.
 func (k *keyState) end(s *session) {
-	s.detach()
 	k.mu.Lock()
+	over := k.remove(s)
+	k.mu.Unlock()
+	if over {
+		s.close()
+	}
+}
+
+// remove takes a session from its client. Its server is kept if no other server could execute actions that are
+// approved later; over is true if the caller must close it. The caller holds k.mu.
+func (k *keyState) remove(s *session) (over bool) {
+	s.detach()
 	if k.sessions[s.id] == s {
 		delete(k.sessions, s.id)
 	}
@@ -284,14 +306,9 @@ func (k *keyState) end(s *session) {
 	}
 	if keep {
 		k.kept = s
-		k.mu.Unlock()
-		return
+		return false
 	}
-	over := k.retire(s)
-	k.mu.Unlock()
-	if over {
-		s.close()
-	}
+	return k.retire(s)
 }
 
 // retire lets a session end when its calls have returned; true if none is in progress, so that the caller must

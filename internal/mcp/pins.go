@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -28,6 +29,7 @@ const reserved = "gatehouse_"
 
 // add adds tools to the catalogue, in the server's order.
 func (c *catalogue) add(tools [][]byte) error {
+	known := c.byName()
 	for _, raw := range tools {
 		t, err := gatehouse.Canonicalize(raw)
 		if err != nil {
@@ -37,14 +39,14 @@ func (c *catalogue) add(tools [][]byte) error {
 		switch {
 		case name == "" || len(name) > maxToolName:
 			return fmt.Errorf("a tool has no name of 1 to %d bytes", maxToolName)
-		case len(name) >= len(reserved) && name[:len(reserved)] == reserved:
+		case strings.HasPrefix(name, reserved):
 			return fmt.Errorf("the tool %s has a name that only the gate's own tools have", gatehouse.Quote(name))
-		case c.tool(name) != "":
+		case known[name] != "":
 			return fmt.Errorf("two tools are named %s", gatehouse.Quote(name))
 		case len(c.Tools) == maxTools:
 			return fmt.Errorf("the server has more than %d tools", maxTools)
 		}
-		c.Tools = append(c.Tools, t)
+		c.Tools, known[name] = append(c.Tools, t), t
 	}
 	return nil
 }
@@ -56,6 +58,15 @@ func toolName(tool gatehouse.JSON) string {
 	value, _ := tool.Get("name")
 	name, _ := value.Text()
 	return name
+}
+
+// byName returns the tools' definitions by name: to look up every tool with the method tool takes quadratic time.
+func (c *catalogue) byName() map[string]gatehouse.JSON {
+	out := make(map[string]gatehouse.JSON, len(c.Tools))
+	for _, t := range c.Tools {
+		out[toolName(t)] = t
+	}
+	return out
 }
 
 // tool returns a tool's definition, "" for none.
@@ -96,9 +107,12 @@ func diff(pinned, found *catalogue) differences {
 	}
 	note("upstream", gatehouse.StringJSON(pinned.Upstream), gatehouse.StringJSON(found.Upstream))
 	note("instructions", pinned.Instructions, found.Instructions)
-	for _, t := range slices.Concat(pinned.Tools, found.Tools) {
-		name := toolName(t)
-		note("tool "+name, pinned.tool(name), found.tool(name))
+	was, is := pinned.byName(), found.byName()
+	for name := range was {
+		note("tool "+name, was[name], is[name])
+	}
+	for name := range is {
+		note("tool "+name, was[name], is[name])
 	}
 	return d
 }
@@ -126,4 +140,4 @@ func (d differences) sides() (was, is gatehouse.JSON) {
 	return gatehouse.ObjectJSON(old...), gatehouse.ObjectJSON(now...)
 }
 
-var errAbsent = errors.New("it does not exist yet")
+var errAbsent = errors.New("no tools are pinned")

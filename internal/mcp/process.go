@@ -23,9 +23,9 @@ type Upstream interface {
 	// Identity describes how the server is started or reached; it is part of
 	// the pin.
 	Identity() string
-	// Send sends one frame. After an error, a part of the frame may have been sent;
+	// Send sends one frame, within ctx. After an error, a part of the frame may have been sent;
 	// errNotSent means that the server has done nothing.
-	Send(frame []byte) error
+	Send(ctx context.Context, frame []byte) error
 	// Abandon says that the answer to the request is no longer needed.
 	Abandon(id []byte)
 	// Receive returns the next frame. After [errTooLong] there may be more
@@ -87,7 +87,8 @@ type process struct {
 	kill     context.CancelFunc
 	stdin    io.WriteCloser
 	lines    *lines
-	mu       sync.Mutex // one frame at a time
+	// turn is held while a frame is written.
+	turn chan struct{}
 	// wait waits until the process has ended. If it is called before the output was read to its end, the rest of
 	// the output is lost.
 	wait func() error
@@ -123,10 +124,18 @@ func Start(c Command, log *slog.Logger) (Upstream, error) {
 	ctx, kill := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, path, c.Args[1:]...) //nolint:gosec // the operator's own command line
 	p := &process{
-		identity: c.identity(path), kill: kill, cmd: cmd, wait: sync.OnceValue(cmd.Wait), over: make(chan struct{}),
+		identity: c.identity(path), kill: kill, cmd: cmd, turn: make(chan struct{}, 1), over: make(chan struct{}),
 	}
+	stderr := &loggedLines{log: log}
+	p.wait = sync.OnceValue(func() error {
+		err := cmd.Wait()
+		if len(stderr.line) > 0 {
+			_, _ = stderr.Write([]byte("\n"))
+		}
+		return err
+	})
 	p.cmd.Env = c.environment(os.LookupEnv)
-	p.cmd.Stderr = &loggedLines{log: log}
+	p.cmd.Stderr = stderr
 	p.cmd.WaitDelay = time.Second
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		kill()
@@ -159,7 +168,7 @@ func (l *loggedLines) Write(b []byte) (int, error) {
 	for _, c := range b {
 		switch {
 		case c == '\n':
-			l.log.Info("the server says", "line", string(l.line), "cut", l.long)
+			l.log.Info("the MCP server wrote to standard error", "line", string(l.line), "cut", l.long)
 			l.line, l.long = l.line[:0], false
 		case len(l.line) < maxLogged:
 			l.line = append(l.line, c)
@@ -172,10 +181,29 @@ func (l *loggedLines) Write(b []byte) (int, error) {
 
 func (p *process) Identity() string { return p.identity }
 
-func (p *process) Send(frame []byte) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
+// errUnread says that the server did not read a frame in time.
+var errUnread = errors.New("the MCP server does not read its input")
+
+// Send returns when ctx ends, even if the server reads nothing. The rest of a frame that was sent in part
+// follows once the server reads, before any other frame.
+func (p *process) Send(ctx context.Context, frame []byte) error {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return errNotSent{errUnread}
+	}
+	written := make(chan error, 1)
+	go func() {
+		_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
+		<-p.turn
+		written <- err
+	}()
+	var err error
+	select {
+	case err = <-written:
+	case <-ctx.Done():
+		return errUnread
+	}
 	if err == nil {
 		return nil
 	}

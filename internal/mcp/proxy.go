@@ -96,7 +96,7 @@ type Proxy struct {
 
 	mu sync.Mutex
 	// forwarded holds the requests that the server has not answered yet, by id.
-	forwarded map[string]forwarded
+	forwarded map[string]forwardedRequest
 	// pending holds the proxy's own requests, by id.
 	pending map[string]chan reply
 	count   int
@@ -142,8 +142,8 @@ type Proxy struct {
 	pinsChanged func()
 }
 
-// forwarded is a request that was passed on to the server.
-type forwarded struct {
+// forwardedRequest is a request that was passed on to the server.
+type forwardedRequest struct {
 	method string
 	// canceled says that the client has canceled the request: the answer may never come.
 	canceled bool
@@ -158,10 +158,10 @@ type reply struct {
 // errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
-// howEnded returns the error for the client: an upstream's error if it says how the server has ended, or
-// else errServerGone, which hides the text of the upstream's error.
+// howEnded returns the error for the client: an upstream's error if it says how the server has ended or that
+// it does not read, or else errServerGone, which hides the text of the upstream's error.
 func howEnded(err error) error {
-	if errors.Is(err, errServerGone) {
+	if errors.Is(err, errServerGone) || errors.Is(err, errUnread) {
 		return err
 	}
 	return errServerGone
@@ -169,7 +169,7 @@ func howEnded(err error) error {
 
 func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
-		Config: c, out: out, forwarded: map[string]forwarded{}, pending: map[string]chan reply{},
+		Config: c, out: out, forwarded: map[string]forwardedRequest{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}),
 	}
@@ -252,7 +252,7 @@ func (p *Proxy) end(err error) {
 func (p *Proxy) answerForwarded() {
 	p.mu.Lock()
 	open, ended := p.forwarded, p.ended
-	p.forwarded = map[string]forwarded{}
+	p.forwarded = map[string]forwardedRequest{}
 	p.mu.Unlock()
 	for id := range open {
 		p.answer(errorFrame([]byte(id), codeInternal, ended.Error()))
@@ -323,7 +323,7 @@ func (p *Proxy) checkClient(f *frame) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.forwarded)+len(p.held) >= maxOpen {
-		maps.DeleteFunc(p.forwarded, func(_ string, r forwarded) bool { return r.canceled })
+		maps.DeleteFunc(p.forwarded, func(_ string, r forwardedRequest) bool { return r.canceled })
 	}
 	_, open := p.forwarded[string(f.id)]
 	_, held := p.held[string(f.id)]
@@ -341,10 +341,7 @@ const maxOpen = 10_000
 
 const ownPrefix = "gatehouse:"
 
-func isOwn(id []byte) bool {
-	s := text(id)
-	return len(s) >= len(ownPrefix) && s[:len(ownPrefix)] == ownPrefix
-}
+func isOwn(id []byte) bool { return strings.HasPrefix(text(id), ownPrefix) }
 
 // learn records the version of the modern protocol, which each request names.
 func (p *Proxy) learn(f *frame) {
@@ -370,7 +367,7 @@ func (p *Proxy) forward(f *frame) {
 		p.mu.Lock()
 		ended := p.ended
 		if ended == nil {
-			p.forwarded[string(f.id)] = forwarded{method: f.method}
+			p.forwarded[string(f.id)] = forwardedRequest{method: f.method}
 		}
 		p.mu.Unlock()
 		if ended != nil {
@@ -378,7 +375,7 @@ func (p *Proxy) forward(f *frame) {
 			return
 		}
 	}
-	if err := p.Upstream.Send(f.raw); err != nil && f.isRequest() {
+	if err := p.post(f.raw); err != nil && f.isRequest() {
 		p.mu.Lock()
 		_, open := p.forwarded[string(f.id)]
 		delete(p.forwarded, string(f.id))
@@ -387,6 +384,16 @@ func (p *Proxy) forward(f *frame) {
 			p.answer(errorFrame(f.id, codeInternal, howEnded(err).Error()))
 		}
 	}
+}
+
+// postPatience is how long a server may take to accept a frame of the client.
+const postPatience = 30 * time.Second
+
+// post sends a frame of the client.
+func (p *Proxy) post(frame []byte) error {
+	ctx, cancel := context.WithTimeout(context.Background(), postPatience)
+	defer cancel()
+	return p.Upstream.Send(ctx, frame)
 }
 
 // begin handles a request concurrently. The client can cancel the wait, but not
@@ -550,7 +557,7 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 	p.mu.Unlock()
 	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
-	if err := p.Upstream.Send(frame); err != nil {
+	if err := p.Upstream.Send(ctx, frame); err != nil {
 		p.forget(id)
 		return reply{err: err}
 	}

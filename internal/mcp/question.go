@@ -52,10 +52,7 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	if err := readOwn(answerTool, c.arguments, &in); err != nil {
 		return p.failed(ctx, f, err)
 	}
-	a, err := p.Gate.FindAction(ctx, in.ID)
-	if err == nil && a.Connector != p.connector() {
-		err = gatehouse.E(gatehouse.CodeNotFound, "there is no such action of this server")
-	}
+	a, err := p.ownAction(ctx, in.ID)
 	if err == nil {
 		a, err = p.Gate.Comment(ctx, a.ID, gatehouse.CommentRequest{
 			Kind: gatehouse.CommentAnswer, Answers: in.Question, Text: in.Text,
@@ -64,7 +61,9 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
-	return p.gateResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a))
+	// The tool has no outputSchema, so that its result need not be an error, see gateResult.
+	result := memberOf(p.gateResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a)), "result")
+	return resultFrame(f.id, setMember(result, "isError", nil))
 }
 
 // seen returns the number of the last question about an action that the client got.

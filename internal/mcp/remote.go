@@ -15,6 +15,7 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -66,9 +67,6 @@ type exchange struct {
 
 // The time limits of a remote server.
 const (
-	// postPatience is how long a server may take to accept a message that needs
-	// no answer.
-	postPatience = 30 * time.Second
 	// streamPause is the pause before a stream is reopened; a server may set
 	// another.
 	streamPause = time.Second
@@ -135,17 +133,17 @@ func (r *remote) Receive() ([]byte, error) {
 // begins to answer, and for messages that need no answer until the server has
 // accepted them. An errNotSent proves that the server has done nothing. The
 // failure of any other request is delivered as its answer.
-func (r *remote) Send(raw []byte) error {
+func (r *remote) Send(ctx context.Context, raw []byte) error {
 	f, err := parseFrame(raw, serverDepth)
 	if err != nil {
 		return errNotSent{err}
 	}
 	switch {
 	case f.isRequest() && isOwn(f.id):
-		return r.exchange(f)
+		return r.exchange(ctx, f)
 	case f.isRequest():
 		go func() {
-			if err := r.exchange(f); err != nil {
+			if err := r.exchange(r.ctx, f); err != nil {
 				r.fail(f.id, err.Error())
 			}
 		}()
@@ -154,7 +152,7 @@ func (r *remote) Send(raw []byte) error {
 		r.Abandon(memberOf(f.params, "requestId"))
 		return nil
 	}
-	return r.sendOneWay(f)
+	return r.sendOneWay(ctx, f)
 }
 
 // Abandon closes the response of a request, which tells a modern server that
@@ -201,14 +199,15 @@ func (r *remote) speaksModern() bool {
 }
 
 // sendOneWay posts a notification, or the client's answer to a server's request.
-func (r *remote) sendOneWay(f *frame) error {
-	ctx, cancel := context.WithTimeout(r.ctx, postPatience)
+func (r *remote) sendOneWay(ctx context.Context, f *frame) error {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(r.ctx, cancel)()
 	req, err := r.request(ctx, http.MethodPost, f)
 	if err != nil {
 		return err
 	}
-	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return plain(err)
 	}
@@ -222,10 +221,13 @@ func (r *remote) sendOneWay(f *frame) error {
 	return nil
 }
 
-// exchange posts a request and returns when the server begins to answer.
-func (r *remote) exchange(f *frame) error {
-	ctx, cancel := context.WithCancel(r.ctx)
-	x := &exchange{id: f.id, method: f.method, cancel: cancel}
+// exchange posts a request and returns when the server begins to answer, when ctx ends, or when the request
+// is abandoned.
+func (r *remote) exchange(ctx context.Context, f *frame) error {
+	answering, cancel := context.WithCancelCause(r.ctx)
+	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	defer stop()
+	x := &exchange{id: f.id, method: f.method, cancel: func() { cancel(nil) }}
 	r.mu.Lock()
 	if f.method == "initialize" {
 		r.session, r.version = "", ""
@@ -233,12 +235,15 @@ func (r *remote) exchange(f *frame) error {
 	r.modern = modernVersion(f) != ""
 	r.open[string(f.id)] = x
 	r.mu.Unlock()
-	err := r.begin(ctx, f, x)
+	err := r.begin(answering, f, x)
 	if err != nil {
-		cancel()
+		x.cancel()
 		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.open[string(f.id)] != x {
+			return nil // abandoned: nobody waits for the answer
+		}
 		delete(r.open, string(f.id))
-		r.mu.Unlock()
 	}
 	return err
 }
@@ -253,7 +258,7 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 	if err != nil {
 		return errNotSent{err}
 	}
-	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
+	resp, err := r.client.Do(req)
 	switch {
 	case err != nil && !connected.Load():
 		return errNotSent{plain(err)}
@@ -277,7 +282,7 @@ func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
 		return errNotSent{err}
 	}
 	if failure := errorOf(resp); failure != nil {
-		r.seen(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))
+		r.deliver(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))
 		x.cancel()
 		return nil
 	}
@@ -351,7 +356,7 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 		case len(body) > maxServerFrame:
 			why = "the server's answer is longer than 16 MiB"
 		default:
-			r.seen(body)
+			r.deliver(body)
 			why = "the server's answer has another request's id"
 		}
 	case streamType:
@@ -374,7 +379,7 @@ func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	var s stream
 	for resumes := 0; ; resumes++ {
 		before := s.last
-		s.read(resp.Body, r.seen)
+		s.read(resp.Body, r.deliver)
 		_ = resp.Body.Close()
 		if s.last != before {
 			resumes = 0
@@ -404,7 +409,7 @@ func (r *remote) listen() {
 		}
 		quiet++
 		if err == nil {
-			s.read(resp.Body, func(frame []byte) { quiet = 0; r.seen(frame) })
+			s.read(resp.Body, func(frame []byte) { quiet = 0; r.deliver(frame) })
 			_ = resp.Body.Close()
 			if time.Since(opened) > maxPause {
 				quiet = 0
@@ -427,7 +432,7 @@ func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error
 	if last != "" {
 		req.Header.Set("Last-Event-ID", last)
 	}
-	resp, err := r.client.Do(req) //nolint:gosec // the address is the operator's
+	resp, err := r.client.Do(req)
 	if err != nil {
 		return nil, plain(err)
 	}
@@ -441,8 +446,8 @@ func (r *remote) reopen(ctx context.Context, last string) (*http.Response, error
 	return resp, nil
 }
 
-// seen examines a frame of the server and passes it on as one line.
-func (r *remote) seen(raw []byte) {
+// deliver examines a frame of the server and passes it on as one line.
+func (r *remote) deliver(raw []byte) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 {
 		return
 	}
@@ -493,7 +498,7 @@ func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Re
 	if f != nil {
 		body = bytes.NewReader(f.raw)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, r.url, body) //nolint:gosec // the address is the operator's
+	req, err := http.NewRequestWithContext(ctx, method, r.url, body)
 	if err != nil {
 		return nil, err
 	}
@@ -567,8 +572,8 @@ func (s *stream) read(body io.Reader, each func([]byte)) {
 				id = value
 			}
 		case "retry":
-			if ms, err := time.ParseDuration(value + "ms"); err == nil && ms > 0 {
-				s.retry = ms
+			if ms, err := strconv.ParseUint(value, 10, 32); err == nil && ms > 0 {
+				s.retry = time.Duration(ms) * time.Millisecond
 			}
 		}
 	}

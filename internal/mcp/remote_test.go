@@ -255,13 +255,13 @@ func testSessionOver(t *testing.T, refuse http.HandlerFunc) {
 	t.Cleanup(server.Close)
 	upstream, err := Connect(Remote{URL: server.URL}, slog.New(slog.DiscardHandler))
 	must(t, err)
-	must(t, upstream.Send([]byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)))
+	must(t, upstream.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize"}`)))
 	if _, err := upstream.Receive(); err != nil {
 		t.Fatal(err)
 	}
 	var unsent errNotSent
-	if err := upstream.Send([]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err,
-		&unsent) {
+	if err := upstream.Send(t.Context(),
+		[]byte(`{"jsonrpc":"2.0","id":"gatehouse:1:","method":"tools/call"}`)); !errors.As(err, &unsent) {
 		t.Fatalf("the call: %v", err)
 	}
 	for {
@@ -313,6 +313,19 @@ func TestStreamID(t *testing.T) {
 		s := stream{last: "3"}
 		if s.read(strings.NewReader(text), func([]byte) {}); s.last != want {
 			t.Errorf("%q: the last event is %q, want %q", text, s.last, want)
+		}
+	}
+}
+
+// TestStreamRetry: the pause that a server sets consists of digits only.
+func TestStreamRetry(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"20": 20 * time.Millisecond, "1h30": streamPause, "+5": streamPause, "1.5": streamPause, "0": streamPause,
+	} {
+		var s stream
+		if s.read(strings.NewReader("retry: "+value+"\n\n"), func([]byte) {}); s.pause() != want {
+			t.Errorf("%s: the pause is %s, want %s", value, s.pause(), want)
 		}
 	}
 }
@@ -374,6 +387,52 @@ func TestRemoteAbandoned(t *testing.T) {
 		t.Error(got)
 	}
 	<-gone
+}
+
+// TestRemoteSilent: a server that sends no headers delays nothing beyond the proxy's own time limits.
+func TestRemoteSilent(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = readRequest(t, r)
+		<-r.Context().Done()
+		close(gone)
+	}))
+	t.Cleanup(server.Close)
+	p := newRemote(t, Remote{URL: server.URL})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	answered := make(chan reply, 1)
+	go func() { answered <- p.ask(ctx, "tools/call", []byte(`{"name":"a"}`)) }()
+	select {
+	case r := <-answered:
+		if outcomeOf(r) != "unknown" || !errors.Is(r.err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v", outcomeOf(r), r.err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the proxy waits for the headers")
+		_ = p.Upstream.Close()
+	}
+	<-gone
+}
+
+// TestRemoteAbandonedEarly: a request that is abandoned before the server sends headers gets no answer.
+func TestRemoteAbandonedEarly(t *testing.T) {
+	t.Parallel()
+	got := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_ = readRequest(t, r)
+		close(got)
+		<-r.Context().Done()
+	}))
+	t.Cleanup(server.Close)
+	r := newRemote(t, Remote{URL: server.URL}).Upstream.(*remote)
+	f, err := parseFrame([]byte(modernFrame("5", "resources/read", `{}`)), serverDepth)
+	must(t, err)
+	go func() { <-got; r.Abandon(f.id) }()
+	if err := r.exchange(t.Context(), f); err != nil {
+		t.Errorf("the client would get %v", err)
+	}
 }
 
 func TestConnectRefuses(t *testing.T) {

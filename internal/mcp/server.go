@@ -411,7 +411,7 @@ func Stdio(in io.Reader, out io.Writer) *sdk.IOTransport {
 	checked, frames := io.Pipe()
 	both := &lockedWriter{w: out}
 	go func() {
-		for lines := newLines(in, maxServerFrame); ; {
+		for lines := newLines(in, maxClientFrame); ; {
 			line, err := lines.next()
 			if err == nil {
 				_, err = parseFrame(line, clientDepth)

@@ -321,7 +321,7 @@ func (s *session) notify(f *frame) {
 func (s *session) deliver(f *frame) {
 	if s.detached {
 		if f.isRequest() {
-			go func() { _ = s.proxy.Upstream.Send(errorFrame(f.id, codeNoMethod, "the client has gone")) }()
+			go func() { _ = s.proxy.post(errorFrame(f.id, codeNoMethod, "the client has gone")) }()
 		}
 		return
 	}

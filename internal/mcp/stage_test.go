@@ -53,7 +53,7 @@ func (s *scripted) say(format string, args ...any) {
 const scriptedTools = `{"tools":[{"name":"write"},{"name":"move",` +
 	`"inputSchema":{"type":"object","properties":{"to":{"type":"string","x-mcp-header":"To"}}}}]}`
 
-func (s *scripted) Send(raw []byte) error {
+func (s *scripted) Send(_ context.Context, raw []byte) error {
 	s.mu.Lock()
 	s.got = append(s.got, bytes.Clone(raw))
 	s.mu.Unlock()

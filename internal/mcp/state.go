@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/filelock"
 )
 
 // Folder stores a proxy's state across restarts: the pins of its server, and
@@ -21,9 +22,7 @@ import (
 // holds answers the next equal call.
 type Folder struct {
 	dir string
-	// pinning is held while the pins are read and replaced.
-	pinning sync.Mutex
-	mu      sync.Mutex
+	mu  sync.Mutex
 	// calls holds each call's element of order, by the hash of the call.
 	calls map[string]*linked.Element
 	// order holds a storedCall for each call; the one that changed last is at the end.
@@ -60,10 +59,23 @@ func OpenFolder(dir string) (*Folder, error) {
 		return nil, err
 	}
 	f := &Folder{dir: dir, calls: map[string]*linked.Element{}, order: linked.New()}
-	return f, f.load()
+	return f, f.locked(f.load)
 }
 
-// load reads the journal. If it is long, load replaces it by the calls that are remembered.
+// locked excludes the other proxies of the folder while it calls do.
+func (f *Folder) locked(do func() error) error {
+	lock, err := os.OpenFile(f.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := filelock.Lock(lock); err != nil {
+		return fmt.Errorf("lock %s: %w", lock.Name(), err)
+	}
+	return do()
+}
+
+// load reads the journal. If it is long, load replaces it by the calls that are remembered. The folder is locked.
 func (f *Folder) load() error {
 	b, err := os.ReadFile(f.path(callsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -131,8 +143,7 @@ func (f *Folder) read(name string, into any) error {
 	return nil
 }
 
-// replace writes a whole file atomically. If two proxies do so at the same
-// time, the later file stays.
+// replace writes a whole file atomically.
 func (f *Folder) replace(name string, content []byte) error {
 	temp, err := os.CreateTemp(f.dir, name+".*")
 	if err != nil {
@@ -159,33 +170,34 @@ func (f *Folder) pins() (*catalogue, error) {
 // pinsOr returns the pinned catalogue. If there is none, it pins the catalogue
 // found, and returns it with first set.
 func (f *Folder) pinsOr(found *catalogue) (pinned *catalogue, first bool, err error) {
-	f.pinning.Lock()
-	defer f.pinning.Unlock()
-	pinned, err = f.pins()
-	if errors.Is(err, errAbsent) {
-		return found, true, f.setPins(found)
-	}
-	return pinned, false, err
+	err = f.locked(func() (err error) {
+		if pinned, err = f.pins(); errors.Is(err, errAbsent) {
+			pinned, first = found, true
+			return f.setPins(found)
+		}
+		return err
+	})
+	return pinned, first, err
 }
 
 // repin changes the pinned catalogue if it still is the given version.
 func (f *Folder) repin(version string, changes []gatehouse.Member) error {
-	f.pinning.Lock()
-	defer f.pinning.Unlock()
-	pinned, err := f.pins()
-	if err != nil {
-		return err
-	}
-	if catalogueHash(pinned) != version {
-		return errPinsMoved
-	}
-	for _, m := range changes {
-		pinned.apply(m.Name, m.Value)
-	}
-	return f.setPins(pinned)
+	return f.locked(func() error {
+		pinned, err := f.pins()
+		if err != nil {
+			return err
+		}
+		if catalogueHash(pinned) != version {
+			return errPinsMoved
+		}
+		for _, m := range changes {
+			pinned.apply(m.Name, m.Value)
+		}
+		return f.setPins(pinned)
+	})
 }
 
-// setPins replaces the pinned catalogue. f.pinning is held.
+// setPins replaces the pinned catalogue. The folder is locked.
 func (f *Folder) setPins(c *catalogue) error {
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -251,16 +263,18 @@ func (f *Folder) change(hash string, edit func(*callState)) error {
 	if err != nil {
 		return err
 	}
-	journal, err := os.OpenFile(f.path(callsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(journal, "\n%s\n", b)
-	if err = errors.Join(err, journal.Close()); err != nil {
-		return err
-	}
-	if f.lines++; f.lines > 2*maxCalls {
-		return f.load()
-	}
-	return nil
+	return f.locked(func() error {
+		journal, err := os.OpenFile(f.path(callsFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(journal, "\n%s\n", b)
+		if err = errors.Join(err, journal.Close()); err != nil {
+			return err
+		}
+		if f.lines++; f.lines > 2*maxCalls {
+			return f.load()
+		}
+		return nil
+	})
 }

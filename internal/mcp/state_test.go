@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"testing"
 )
 
@@ -74,5 +75,38 @@ func TestJournalIsShortened(t *testing.T) {
 	must(t, err)
 	if one, two := f.call("one").Open, f.call("two").Open; one != "act_1" || two != "act_3" {
 		t.Errorf("the open actions are %q and %q", one, two)
+	}
+}
+
+// TestJournalOfTwoProcesses: what one process writes while another shortens the journal is kept.
+func TestJournalOfTwoProcesses(t *testing.T) {
+	t.Parallel()
+	f, err := OpenFolder(t.TempDir())
+	must(t, err)
+	var long bytes.Buffer
+	for range 2 * maxCalls {
+		long.WriteString(`{"hash":"old","open":"act_0"}` + "\n")
+	}
+	must(t, f.replace(callsFile, long.Bytes()))
+	f, err = OpenFolder(f.dir)
+	must(t, err)
+	other, err := OpenFolder(f.dir)
+	must(t, err)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := range 500 {
+			if err := other.open(strconv.Itoa(i), "act_1"); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	must(t, f.open("one", "act_1"))
+	writing.Wait()
+	f, err = OpenFolder(f.dir)
+	must(t, err)
+	for i := range 500 {
+		if f.call(strconv.Itoa(i)).Open == "" {
+			t.Fatalf("call %d is lost", i)
+		}
 	}
 }

@@ -96,8 +96,8 @@ func declaresTasks(f *frame) bool {
 	return memberOf(memberOf(capabilities, "extensions"), tasksExtension) != nil
 }
 
-// begun answers a call with its task; nil when the task's id cannot be signed.
-func (p *Proxy) begun(f *frame, key string, a *gatehouse.Action) []byte {
+// taskAnswer answers a call with its task; nil when the task's id cannot be signed.
+func (p *Proxy) taskAnswer(f *frame, key string, a *gatehouse.Action) []byte {
 	id, err := p.taskID(taskRef{Action: a.ID, Key: key})
 	if err != nil {
 		p.Log.Error("a task could not be signed", "action", a.ID, "error", err)
@@ -229,7 +229,7 @@ func (p *Proxy) taskFailed(ctx context.Context, f *frame, err error) []byte {
 	if errors.As(err, &e) && e.Code == gatehouse.CodeNotFound {
 		return errorFrame(f.id, codeInvalidParams, f.method+": "+errTask.Error())
 	}
-	p.Log.Error("the gate was not reached", "error", err)
+	p.Log.Error("the gate did not answer the task request", "error", err)
 	return errorFrame(f.id, codeInternal, "the gate could not be reached: ask again later")
 }
 

@@ -98,7 +98,7 @@ func saysError(failure []byte) error {
 // list answers tools/list with the pinned tools and the gate's own.
 func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 	if memberOf(f.params, "cursor") != nil {
-		return errorFrame(f.id, codeInvalidParams, "there is one page of tools: no cursor is known")
+		return errorFrame(f.id, codeInvalidParams, "tools/list has one page: it accepts no cursor")
 	}
 	l, err := p.tools(ctx)
 	if err != nil {

@@ -1,11 +1,13 @@
 package mcp
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -48,11 +50,17 @@ func TestInstructionsWithoutGreeting(t *testing.T) {
 	}
 }
 
-// TestAcceptedAtOnce: of concurrent changes of the same pins through several sessions, only one is made.
+// TestAcceptedAtOnce: of concurrent changes of the same pins through several processes, only one is made.
 func TestAcceptedAtOnce(t *testing.T) {
 	t.Parallel()
 	folder, err := OpenFolder(t.TempDir())
 	must(t, err)
+	var proxies [4]*Proxy
+	for i := range proxies {
+		proxies[i], _ = newRecorded(t, io.Discard)
+		proxies[i].Folder, err = OpenFolder(folder.dir)
+		must(t, err)
+	}
 	for range 20 {
 		pins := &catalogue{Upstream: "recorder"}
 		must(t, folder.setPins(pins))
@@ -60,9 +68,7 @@ func TestAcceptedAtOnce(t *testing.T) {
 		push.Target.Version, push.ProposedChange = catalogueHash(pins), `{"tool a":{"name":"a"}}`
 		var accepted atomic.Int32
 		var all sync.WaitGroup
-		for range 4 {
-			p, _ := newRecorded(t, io.Discard)
-			p.Folder = folder
+		for _, p := range proxies {
 			all.Go(func() {
 				if p.accept(push) == nil {
 					accepted.Add(1)
@@ -72,5 +78,24 @@ func TestAcceptedAtOnce(t *testing.T) {
 		if all.Wait(); accepted.Load() != 1 {
 			t.Fatalf("%d changes of the same pins were made", accepted.Load())
 		}
+	}
+}
+
+// TestManyTools: a list of the greatest length is read and compared without a search for each tool.
+func TestManyTools(t *testing.T) {
+	t.Parallel()
+	var tools [][]byte
+	for i := range maxTools {
+		tools = append(tools, fmt.Appendf(nil, `{"description":"%02000d","name":"tool_%d"}`, i, i))
+	}
+	start := time.Now()
+	var pinned, found catalogue
+	must(t, pinned.add(tools))
+	must(t, found.add(tools[1:]))
+	if d := diff(&pinned, &found); len(d) != 1 || !d.quarantines("tool_0") {
+		t.Errorf("%d differences", len(d))
+	}
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("it took %s", took)
 	}
 }

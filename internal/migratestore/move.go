@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -141,12 +143,11 @@ func dryRun(ctx context.Context, s *source, c *pgx.Conn, now standing, r *Result
 	}
 	var tables []table
 	if now.state == stateBlank {
-		for name := range from {
+		for _, name := range slices.Sorted(maps.Keys(from)) {
 			if !sqliteOnly[name] {
 				tables = append(tables, table{name: name})
 			}
 		}
-		sortTables(tables)
 	} else if tables, err = match(from, to, order); err != nil {
 		return err
 	}

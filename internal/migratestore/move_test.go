@@ -270,7 +270,7 @@ func TestRefused(t *testing.T) {
 			},
 		},
 		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) },
-			want: "not a store of Gatehouse"},
+			want: "not a database file of Gatehouse"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

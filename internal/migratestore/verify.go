@@ -90,7 +90,3 @@ func verify(
 	}
 	return nil
 }
-
-func sortTables(tables []table) {
-	slices.SortFunc(tables, func(a, b table) int { return cmp.Compare(a.name, b.name) })
-}

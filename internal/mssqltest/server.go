@@ -41,6 +41,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	listener net.Listener
+	down     bool
 	conns    map[net.Conn]bool
 	fault    func(statement string) *Error
 	work     sync.WaitGroup
@@ -82,7 +83,7 @@ func (s *Server) Up() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listener, s.address = l, l.Addr().String()
+	s.listener, s.address, s.down = l, l.Addr().String(), false
 	s.work.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -97,8 +98,12 @@ func (s *Server) Up() error {
 
 func (s *Server) serve(conn net.Conn) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		_ = conn.Close()
+		return
+	}
 	s.conns[conn] = true
-	s.mu.Unlock()
 	s.work.Go(func() {
 		defer func() {
 			s.mu.Lock()
@@ -113,6 +118,7 @@ func (s *Server) serve(conn net.Conn) {
 // Down ends the server and its connections, as a crash does.
 func (s *Server) Down() error {
 	s.mu.Lock()
+	s.down = true
 	err := s.listener.Close()
 	for conn := range s.conns {
 		_ = conn.Close()

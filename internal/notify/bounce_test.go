@@ -28,7 +28,7 @@ func newBounceWorld(t *testing.T, w *world) *bounceWorld {
 	b := &bounceWorld{world: w}
 	b.bounces = &email.Bounces{
 		Store: w.Store, Log: slog.New(slog.DiscardHandler), Failed: func(string) { b.failed++ },
-		Places: []email.Place{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
+		Channels: []email.NamedChannel{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
 	}
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{c}})
 	w.Propose("walnuts", "price_change", 12)
@@ -190,10 +190,10 @@ func TestBounceOfAnotherState(t *testing.T) {
 		Bounces: "bounce@gate.example", BounceKeys: [][]byte{[]byte(strings.Repeat("k", 32))},
 	})
 	must(t, err)
-	present := b.bounces.Places[0].Channel
-	b.bounces.Places[0].Channel = moved
+	present := b.bounces.Channels[0].Channel
+	b.bounces.Channels[0].Channel = moved
 	b.wants("", report, gatehouse.BounceIgnored)
-	b.bounces.Places[0].Channel = present
+	b.bounces.Channels[0].Channel = present
 
 	id := b.sent("ana").ID
 	set := func(status gatehouse.NotificationStatus) {
@@ -229,7 +229,7 @@ func TestBounceWhileSending(t *testing.T) {
 	c := w.mail()
 	b := &bounceWorld{world: w, bounces: &email.Bounces{
 		Store: w.Store, Log: slog.New(slog.DiscardHandler),
-		Places: []email.Place{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
+		Channels: []email.NamedChannel{{Name: "mail", Tenants: c.Tenants, Channel: c.Channel.(*email.Channel)}},
 	}}
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{c}})
 	codes := make(chan gatehouse.Code, 10)

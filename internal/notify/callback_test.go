@@ -21,7 +21,7 @@ import (
 
 // callbacks enables all kinds of callbacks in the tenant default.
 func (w *world) callbacks(c *gate.Config) {
-	master, err := ring.Parse(ring.New())
+	master, err := ring.Parse(ring.NewMasterKey())
 	must(w.t, err)
 	c.Master = master
 	for _, kind := range []string{

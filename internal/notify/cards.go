@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,21 +34,18 @@ type Deciding struct {
 }
 
 // cardsToUpdate lists the actions whose cards may need an update.
-func (n *Notifier) cardsToUpdate(entries []*gatehouse.Entry) (list []string, err error) {
+func (n *Notifier) cardsToUpdate(entries []trigger) (list []string) {
 	if !slices.ContainsFunc(n.config.Channels, func(c *Configured) bool { _, ok := c.Channel.(Keeper); return ok }) {
-		return nil, nil
+		return nil
 	}
 	for _, e := range entries {
-		var l leaf
-		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
-			return nil, err
-		}
+		l := e.leaf
 		if l.ActionID != "" && strings.HasPrefix(l.Type, "hitl.") && l.Type != "hitl.proposed" &&
 			!slices.Contains(list, l.ActionID) {
 			list = append(list, l.ActionID)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // posted records a message that must be kept up to date from now on.
@@ -242,15 +238,15 @@ func (n *Notifier) addDecisions(tx gatehouse.ReadTx, k Keeper, m *Message, a *ga
 	if err != nil {
 		return err
 	}
-	d := &Deciding{Value: strings.Join([]string{"1", a.Tenant, a.ID, digestPrefix(a.Digest)}, "|")}
+	d := &Deciding{Value: strings.Join([]string{"1", a.Tenant, a.ID, DigestPrefix(a.Digest)}, "|")}
 	m.Deciding = d
 	hidden, why := card.Hidden(a, shownLimits)
 	switch {
 	case open > 0:
 		d.Note = "Recording an answer…"
 	case a.RiskLevel > upTo:
-		d.Note = a.RiskLevel.String() + " is decided in Gatehouse."
-	case hidden || isCut(m) || a.ArtifactDiff != nil:
+		d.Note = "Actions of level " + a.RiskLevel.String() + " can be decided only in Gatehouse."
+	case hidden || m.cut || m.DiffMore > 0 || a.ArtifactDiff != nil:
 		d.Reject = true
 		d.Note = "This card does not show all of the change. Open it in Gatehouse to approve."
 		if len(why) > 0 {
@@ -281,12 +277,7 @@ func changeText(a *gatehouse.Action) string {
 	return text + ": " + strings.Join(fields, ", ")
 }
 
-// isCut reports whether a message omits a part of the sentence or of the change.
-func isCut(m *Message) bool {
-	return m.DiffMore > 0 || strings.HasSuffix(m.Sentence, "…") ||
-		slices.ContainsFunc(m.Diff, func(l string) bool { return strings.HasSuffix(l, "…") })
-}
-
-func digestPrefix(d gatehouse.Digest) string {
+// DigestPrefix is the part of a digest that a card shows.
+func DigestPrefix(d gatehouse.Digest) string {
 	return string(d)[:min(len(d), gatehouse.DigestPrefix)]
 }

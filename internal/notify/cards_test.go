@@ -1,6 +1,8 @@
 package notify_test
 
 import (
+	"context"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // TestCardOfOtherRoutes: a route that sends only questions sends no message about an outcome, but the
@@ -96,4 +99,43 @@ func TestCardAfterCrash(t *testing.T) {
 			t.Errorf("the card: %s", card.All())
 		}
 	})
+}
+
+// oldCards is a store whose queues have more old cards than one batch.
+type oldCards struct {
+	gatehouse.Store
+	gatehouse.Queues
+	batches chan int
+}
+
+func (o *oldCards) UpdateQueues(_ context.Context, fn func(gatehouse.Queues) error) error {
+	return fn(o)
+}
+
+func (o *oldCards) Now() time.Time { return time.Now() }
+
+func (o *oldCards) PurgeNotifications(time.Time, int) (int, error) { return 0, nil }
+
+func (o *oldCards) PurgeCards(_ time.Time, most int) (int, error) {
+	select {
+	case o.batches <- most:
+		return most, nil
+	default:
+		return 0, nil
+	}
+}
+
+// TestOldCardsAreDeleted: old cards are deleted in batches without a pause, as old messages are.
+func TestOldCardsAreDeleted(t *testing.T) {
+	t.Parallel()
+	o := &oldCards{batches: make(chan int, 3)}
+	n := notify.New(o, wake.Spread(&wake.Hub{}), notify.Config{}, nil, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go n.Run(ctx)
+	for deadline := time.Now().Add(10 * time.Second); len(o.batches) < cap(o.batches); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d batches were deleted", len(o.batches))
+		}
+	}
 }

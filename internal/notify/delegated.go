@@ -50,7 +50,7 @@ func (n *Notifier) delegated(tx gatehouse.DelegationReader, m *Message, id, even
 	}
 	m.Event = event
 	m.Subject = "Gatehouse: " + line(d.FromName, maxSubject) + " and " + line(d.ToName, maxSubject)
-	until := d.Ends.UTC().Format("2006-01-02 15:04 MST")
+	until := d.Ends.UTC().Format(TimeLayout)
 	switch forMe := m.To != nil && m.To.ID == d.To; {
 	case event == "delegation.ended" && forMe:
 		m.Heading = "You no longer answer for " + line(d.FromName, maxLine)
@@ -61,7 +61,7 @@ func (n *Notifier) delegated(tx gatehouse.DelegationReader, m *Message, id, even
 	default:
 		m.Heading = line(d.ToName, maxLine) + " answers for you until " + until
 	}
-	m.Facts = append(m.Facts, Fact{"From", d.Starts.UTC().Format("2006-01-02 15:04 MST")})
+	m.Facts = append(m.Facts, Fact{"From", d.Starts.UTC().Format(TimeLayout)})
 	if len(d.Types) > 0 {
 		m.Facts = append(m.Facts, Fact{"For", line(strings.Join(d.Types, ", "), maxWhy)})
 	}
@@ -73,8 +73,6 @@ func (n *Notifier) delegated(tx gatehouse.DelegationReader, m *Message, id, even
 		by = d.EndedBy
 	}
 	m.Facts = append(m.Facts, Fact{"By", line(by, maxLine)})
-	if n.config.PublicURL != "" {
-		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/settings/delegations"
-	}
+	m.Link = n.page("/settings/delegations")
 	return "", nil
 }

@@ -90,7 +90,7 @@ func (l *leaf) soleRecipient() string {
 	return ""
 }
 
-// trigger is an entry that may cause messages.
+// trigger is an entry, with the kind of the messages that it may cause.
 type trigger struct {
 	index int64
 	kind  gatehouse.NotificationKind
@@ -101,12 +101,12 @@ type trigger struct {
 // are further entries.
 func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err error) {
 	var (
-		from, to int64
-		s        *fanOut
-		moved    []string
+		from, to     int64
+		s            *fanOut
+		changedCards []string
 	)
 	err = n.store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
-		s, moved, to = nil, nil, 0
+		s, changedCards, to = nil, nil, 0
 		if from, err = tx.LogPosition(); err != nil {
 			return err
 		}
@@ -127,14 +127,17 @@ func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err er
 		if len(entries) > 0 {
 			to = entries[len(entries)-1].Index + 1
 		}
-		if moved, err = n.cardsToUpdate(entries); err != nil {
+		list, err := triggersOf(entries)
+		if err != nil {
 			return err
 		}
-		list, err := triggersOf(entries, n.callsBack(tenant))
-		if err != nil || len(list) == 0 {
-			return err
+		changedCards = n.cardsToUpdate(list)
+		callbacks := n.callsBack(tenant)
+		list = slices.DeleteFunc(list, func(t trigger) bool { return !t.sends(callbacks) })
+		if len(list) == 0 {
+			return nil
 		}
-		s, err = n.spreading(tx, tenant, list)
+		s, err = n.newFanOut(tx, tenant, list)
 		return err
 	})
 	if err != nil || to == from {
@@ -144,7 +147,7 @@ func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err er
 		if err := tx.MoveLogPosition(from, to); err != nil {
 			return err
 		}
-		for _, action := range moved {
+		for _, action := range changedCards {
 			if err := tx.TouchCards(action); err != nil {
 				return err
 			}
@@ -166,7 +169,7 @@ func (n *Notifier) FanOut(ctx context.Context, tenant string) (more bool, err er
 	if err == nil && s != nil && len(s.rows) > 0 {
 		n.hints.Notify(Topic)
 	}
-	if err == nil && len(moved) > 0 {
+	if err == nil && len(changedCards) > 0 {
 		n.hints.Notify(TopicCards)
 	}
 	return more, err
@@ -198,20 +201,22 @@ func since(tx gatehouse.LogReader, at time.Time) (int64, error) {
 	return int64(first), err
 }
 
-// triggersOf selects the entries that cause messages to people or callbacks to proposers.
-func triggersOf(entries []*gatehouse.Entry, callbacks bool) ([]trigger, error) {
-	var list []trigger
-	for _, e := range entries {
-		var l leaf
-		if err := json.Unmarshal([]byte(e.Body), &l); err != nil {
+func triggersOf(entries []*gatehouse.Entry) ([]trigger, error) {
+	list := make([]trigger, len(entries))
+	for i, e := range entries {
+		t := &list[i]
+		if err := json.Unmarshal([]byte(e.Body), &t.leaf); err != nil {
 			return nil, err
 		}
-		if kind := l.kindOf(); kind != "" && (l.ActionID != "" || kind == gatehouse.NotifyDelegated) ||
-			callbacks && len(l.callbackKinds()) > 0 {
-			list = append(list, trigger{index: e.Index, kind: kind, leaf: l})
-		}
+		t.index, t.kind = e.Index, t.leaf.kindOf()
 	}
 	return list, nil
+}
+
+// sends reports whether an entry causes messages to people or callbacks to proposers.
+func (t *trigger) sends(callbacks bool) bool {
+	return t.kind != "" && (t.leaf.ActionID != "" || t.kind == gatehouse.NotifyDelegated) ||
+		callbacks && len(t.leaf.callbackKinds()) > 0
 }
 
 // fanOut collects the rows of one round.
@@ -232,7 +237,7 @@ type fanOut struct {
 	rows   []*gatehouse.Notification
 }
 
-func (n *Notifier) spreading(tx gatehouse.ReadTx, tenant string, list []trigger) (*fanOut, error) {
+func (n *Notifier) newFanOut(tx gatehouse.ReadTx, tenant string, list []trigger) (*fanOut, error) {
 	s := &fanOut{n: n, tx: tx, tenant: tenant, now: tx.Now(), loads: make(map[[2]string]*load)}
 	var err error
 	if s.routes, err = n.routing(tx, tenant); err != nil {
@@ -316,7 +321,7 @@ func (s *fanOut) addRows(t trigger, a *gatehouse.Action) error {
 				return err
 			}
 			if muted {
-				s.rows = append(s.rows, s.mute(s.about(t, a, c, p.ID)))
+				s.rows = append(s.rows, s.mute(s.entryRow(t, a, c, p.ID)))
 				continue
 			}
 			if err := s.add(t, a, c, p.ID); err != nil {
@@ -462,14 +467,14 @@ func (s *fanOut) add(t trigger, a *gatehouse.Action, c *Configured, recipient st
 		return nil
 	}
 	l.count++
-	row := s.about(t, a, c, recipient)
+	row := s.entryRow(t, a, c, recipient)
 	*row.DueAt = dueAt(s.now, t.kind, a, c.Quiet, s.preferences.quiet(recipient, c.Name))
 	s.rows = append(s.rows, row)
 	return nil
 }
 
-// about is the message about an entry.
-func (s *fanOut) about(t trigger, a *gatehouse.Action, c *Configured, recipient string) *gatehouse.Notification {
+// entryRow is the message about an entry.
+func (s *fanOut) entryRow(t trigger, a *gatehouse.Action, c *Configured, recipient string) *gatehouse.Notification {
 	return s.row(t.kind, a.ID, t.index, c.Name, recipient,
 		gatehouse.ObjectJSON(gatehouse.Member{Name: "event", Value: gatehouse.StringJSON(t.leaf.Type)}))
 }

@@ -26,14 +26,23 @@ func HTTPClientWith(allowPrivate bool, ca string) (*http.Client, error) {
 	if ca == "" {
 		return HTTPClient(allowPrivate), nil
 	}
+	pool, err := CertPool(ca)
+	if err != nil {
+		return nil, err
+	}
+	return httpClient(allowPrivate, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}), nil
+}
+
+// CertPool returns the system's certificates and those of ca, in PEM.
+func CertPool(ca string) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM([]byte(ca)) {
-		return nil, errors.New("has no certificate")
+		return nil, errors.New("holds no certificate in PEM")
 	}
-	return httpClient(allowPrivate, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}), nil
+	return pool, nil
 }
 
 func httpClient(allowPrivate bool, trust *tls.Config) *http.Client {

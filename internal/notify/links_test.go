@@ -32,7 +32,7 @@ func TestLinksOfEveryQuestion(t *testing.T) {
 		if _, err := w.Gate.ApplyPolicy(w.Admin(), policyInStages); err != nil {
 			t.Fatal(err)
 		}
-		master, err := ring.Parse(ring.New())
+		master, err := ring.Parse(ring.NewMasterKey())
 		must(t, err)
 		signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
 			slog.New(slog.DiscardHandler))

@@ -68,7 +68,13 @@ type Message struct {
 	Reached gatehouse.Status
 	// Deciding describes the possible decisions on the message itself, nil for none.
 	Deciding *Deciding
+	// cut says that the sentence or a line of the change is cut; cutFacts are the labels of the facts that are.
+	cut      bool
+	cutFacts []string
 }
+
+// TimeLayout is the format of the times in messages, which are in UTC.
+const TimeLayout = "2006-01-02 15:04 MST"
 
 // TimeLeft is the label of the only fact that changes by itself.
 const TimeLeft = "Time left"
@@ -109,9 +115,17 @@ func (n *Notifier) sign(ctx context.Context, c *Configured, m *Message) {
 	if l == nil {
 		return
 	}
-	m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.ReviewPath(l.ID, "") + "?token=" + l.Token
-	m.Signed, m.Code, m.Until = true, l.Code, l.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")
+	m.Link = n.page(gatehouse.ReviewPath(l.ID, "") + "?token=" + l.Token)
+	m.Signed, m.Code, m.Until = true, l.Code, l.ExpiresAt.UTC().Format(TimeLayout)
 	m.Facts = append(m.Facts, Fact{"Review", l.ID})
+}
+
+// page is the URL of a page of the console, "" if the console's address is not known.
+func (n *Notifier) page(path string) string {
+	if n.config.PublicURL == "" {
+		return ""
+	}
+	return strings.TrimSuffix(n.config.PublicURL, "/") + path
 }
 
 // signUnsubscribe adds the link by which a person switches off digests on the channel.
@@ -125,8 +139,7 @@ func (n *Notifier) signUnsubscribe(ctx context.Context, c *Configured, m *Messag
 		return
 	}
 	if token != "" {
-		m.Unsubscribe = strings.TrimSuffix(n.config.PublicURL, "/") + gatehouse.UnsubscribePath +
-			"?t=" + url.QueryEscape(token)
+		m.Unsubscribe = n.page(gatehouse.UnsubscribePath + "?t=" + url.QueryEscape(token))
 	}
 }
 
@@ -286,24 +299,19 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 	now := m.AsOf
 	m.Action = a
 	m.Subject = "[Gatehouse] " + line(card.Short(a), maxSubject)
-	m.Sentence = line(card.Sentence(a), 2*maxWhy)
+	m.Sentence, m.cut = cutLine(card.Sentence(a), 2*maxWhy)
 	m.Heading = heading(m, a)
-	if n.config.PublicURL != "" {
-		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/actions/" + a.ID
-	}
+	m.Link = n.page("/actions/" + a.ID)
 	risk := card.Risk(a.RiskLevel)
-	m.Facts = append(
-		m.Facts,
-		Fact{"Risk", risk.Code + ", " + risk.Word},
-		Fact{"Proposed by", line(a.ProposedBy, maxLine)},
-	)
+	m.Facts = append(m.Facts, Fact{"Risk", risk.Code + ", " + risk.Word})
+	m.addFact("Proposed by", a.ProposedBy, maxLine)
 	if a.OnBehalfOf != "" {
-		m.Facts = append(m.Facts, Fact{"On behalf of", line(a.OnBehalfOf, maxLine)})
+		m.addFact("On behalf of", a.OnBehalfOf, maxLine)
 	}
 	switch m.Kind {
 	case gatehouse.NotifyAsked, gatehouse.NotifyEscalated, gatehouse.NotifyReminded:
 		if len(a.Policy.Reasons) > 0 {
-			m.Facts = append(m.Facts, Fact{"Why people are asked", line(strings.Join(a.Policy.Reasons, "; "), maxWhy)})
+			m.addFact("Why people are asked", strings.Join(a.Policy.Reasons, "; "), maxWhy)
 		}
 		if a.Approval.Required > 1 {
 			m.Facts = append(
@@ -316,28 +324,37 @@ func (n *Notifier) about(m *Message, a *gatehouse.Action) {
 			if about.Version != "" {
 				text += ", version " + about.Version
 			}
-			m.Facts = append(m.Facts, Fact{"About", line(text, maxLine)})
+			m.addFact("About", text, maxLine)
 		}
-		m.Facts = append(m.Facts, proposerFacts(a)...)
+		m.addProposerFacts(a)
 		if undo := card.UndoText(a, now); undo != "" {
-			m.Facts = append(m.Facts, Fact{"Undo", line(undo, maxLine)})
+			m.addFact("Undo", undo, maxLine)
 		}
 		if mark := a.Approval.TargetChanged; mark != nil {
-			m.Facts = append(m.Facts,
-				Fact{"Target", line("changed since the proposal"+changedTo(mark)+", reported by "+mark.By, maxLine)})
+			m.addFact("Target", "changed since the proposal"+changedTo(mark)+", reported by "+mark.By, maxLine)
 		}
 		if n := len(a.Approval.Stages); n > 1 {
 			m.Facts = append(m.Facts, Fact{"Stage", fmt.Sprintf("%d of %d", a.Approval.Stage, n)})
 		}
 		m.Facts = append(m.Facts, Fact{TimeLeft, card.Duration(a.Approval.ExpiresAt.Sub(now)) + ", until " +
-			a.Approval.ExpiresAt.UTC().Format("2006-01-02 15:04 MST")})
-		m.Diff, m.DiffMore = diff(a)
+			a.Approval.ExpiresAt.UTC().Format(TimeLayout)})
+		m.addDiff(a)
 	case gatehouse.NotifyDeadLetter, gatehouse.NotifyUnknown:
 		if a.Failure != nil {
-			m.Facts = append(m.Facts, Fact{"Error", line(a.Failure.Code+": "+a.Failure.Detail, maxWhy)})
+			m.addFact("Error", a.Failure.Code+": "+a.Failure.Detail, maxWhy)
 		}
 	}
-	m.Facts = append(append(m.Facts, shortened(m.Facts)...), Fact{"Action", a.ID})
+	m.addShortened()
+	m.Facts = append(m.Facts, Fact{"Action", a.ID})
+}
+
+// addFact adds a fact about a text. It cuts the text if it is long.
+func (m *Message) addFact(label, text string, n int) {
+	value, cut := cutLine(text, n)
+	m.Facts = append(m.Facts, Fact{label, value})
+	if cut {
+		m.cutFacts = append(m.cutFacts, label)
+	}
 }
 
 // iteration adds to a repeated question its number and why the previous iteration was rejected.
@@ -424,22 +441,17 @@ func heading(m *Message, a *gatehouse.Action) string {
 func (n *Notifier) digest(m *Message) {
 	f := m.Figures
 	m.Subject = "Gatehouse: " + strconv.Itoa(f.Total) + " more messages"
-	m.Heading = strconv.Itoa(f.Total) + " more messages since " + f.Since.UTC().Format("2006-01-02 15:04 MST")
+	m.Heading = strconv.Itoa(f.Total) + " more messages since " + f.Since.UTC().Format(TimeLayout)
 	m.Facts = append(
 		m.Facts,
-		Fact{
-			"What",
-			counts(f.ByKind, kindWords),
-		},
+		Fact{"Messages", counts(f.ByKind, kindWords)},
 		Fact{"Action types", counts(f.ByType, nil)},
 		Fact{"Risk", counts(f.ByRisk, nil)},
 	)
 	if len(f.First) > 0 {
 		m.Facts = append(m.Facts, Fact{"First actions", strings.Join(f.First, ", ")})
 	}
-	if n.config.PublicURL != "" {
-		m.Link = strings.TrimSuffix(n.config.PublicURL, "/") + "/inbox"
-	}
+	m.Link = n.page("/inbox")
 }
 
 // kindWords are the words for kinds in a digest.
@@ -472,14 +484,14 @@ func counts(by map[string]int, words map[string]string) string {
 	return strings.Join(names, ", ")
 }
 
-// diff returns the first lines of the change.
-func diff(a *gatehouse.Action) (lines []string, more int) {
+// addDiff adds the first lines of the change.
+func (m *Message) addDiff(a *gatehouse.Action) {
 	for _, c := range card.Changes(a) {
 		if c.Kind == card.Same {
 			continue
 		}
-		if len(lines) == MaxDiffLines {
-			more++
+		if len(m.Diff) == MaxDiffLines {
+			m.DiffMore++
 			continue
 		}
 		text := c.Path + ": "
@@ -494,16 +506,22 @@ func diff(a *gatehouse.Action) (lines []string, more int) {
 		if c.Delta != nil {
 			text += " (" + c.Delta.String() + ")"
 		}
-		lines = append(lines, line(text, maxLine))
+		shown, cut := cutLine(text, maxLine)
+		m.Diff, m.cut = append(m.Diff, shown), m.cut || cut
 	}
-	return lines, more
 }
 
 // line makes one line with every character visible, and cuts it if it is long.
 func line(s string, n int) string {
+	shown, _ := cutLine(s, n)
+	return shown
+}
+
+// cutLine is line; cut says that it has cut the text.
+func cutLine(s string, n int) (shown string, cut bool) {
 	shown, hidden := card.Truncate(card.Terminal(s), n)
 	if hidden > 0 {
 		shown += "…"
 	}
-	return shown
+	return shown, hidden > 0
 }

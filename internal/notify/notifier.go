@@ -207,16 +207,16 @@ func Loop(
 }
 
 func (n *Notifier) purge(ctx context.Context) (bool, error) {
-	deleted := 0
+	var messages, cards int
 	err := n.store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
 		before := q.Now().Add(-n.config.Keep)
-		if deleted, err = q.PurgeNotifications(before, purgeBatch); err != nil {
+		if messages, err = q.PurgeNotifications(before, purgeBatch); err != nil {
 			return err
 		}
-		_, err = q.PurgeCards(before, purgeBatch)
+		cards, err = q.PurgeCards(before, purgeBatch)
 		return err
 	})
-	return deleted == purgeBatch, err
+	return messages == purgeBatch || cards == purgeBatch, err
 }
 
 // tenants are the tenants that any channel serves.

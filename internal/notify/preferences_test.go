@@ -96,7 +96,7 @@ func TestOwnQuietHours(t *testing.T) {
 func TestUnsubscribe(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	master, err := ring.Parse(ring.New())
+	master, err := ring.Parse(ring.NewMasterKey())
 	must(t, err)
 	signer := gate.New(w.Store, nil, w.hub, gate.Config{Master: master, LinkTTL: 7 * 24 * time.Hour},
 		slog.New(slog.DiscardHandler))

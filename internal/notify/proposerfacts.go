@@ -8,11 +8,11 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// proposerFacts are the facts that a proposer sends for the reviewer: the rationale, the project and progress of
+// addProposerFacts adds the facts that a proposer sends for the reviewer: the rationale, the project and progress of
 // its work, the evaluations, and the size of a text diff.
-func proposerFacts(a *gatehouse.Action) (facts []Fact) {
+func (m *Message) addProposerFacts(a *gatehouse.Action) {
 	if a.Rationale != "" {
-		facts = append(facts, Fact{"Rationale of the proposer", line(a.Rationale, maxWhy)})
+		m.addFact("Rationale of the proposer", a.Rationale, maxWhy)
 	}
 	var work []string
 	for _, name := range []string{"project_id", "feature", "edge", "iteration"} {
@@ -21,13 +21,17 @@ func proposerFacts(a *gatehouse.Action) (facts []Fact) {
 		}
 	}
 	if len(work) > 0 {
-		facts = append(facts, Fact{"Work", line(strings.Join(work, ", "), maxLine)})
+		m.addFact("Work", strings.Join(work, ", "), maxLine)
 	}
 	if state, ok := a.Context.Get("feature_vector_state"); ok && state != "null" {
-		facts = append(facts, Fact{"State of the work", line(plainText(state), maxWhy)})
+		m.addFact("State of the work", plainText(state), maxWhy)
 	}
 	if len(a.Evaluations) > 0 {
-		facts = append(facts, Fact{"Evaluations", line(evaluations(a.Evaluations), 2*maxWhy)})
+		text, cut := evaluations(a.Evaluations)
+		m.addFact("Evaluations", text, 2*maxWhy)
+		if cut {
+			m.cutFacts = append(m.cutFacts, "Evaluations")
+		}
 	}
 	if d := a.ArtifactDiff; d != nil {
 		text := d.Type
@@ -37,9 +41,8 @@ func proposerFacts(a *gatehouse.Action) (facts []Fact) {
 		if d.Summary != "" {
 			text += ": " + d.Summary
 		}
-		facts = append(facts, Fact{"Artifact", line(text, maxWhy)})
+		m.addFact("Artifact", text, maxWhy)
 	}
-	return facts
 }
 
 // plainText writes a JSON value as text: "current_edge design; edges_completed intent, requirements". Numbers
@@ -64,22 +67,16 @@ func plainText(v gatehouse.JSON) string {
 	return string(v)
 }
 
-// shortened returns a fact that names the facts that were cut, nil if none was.
-func shortened(facts []Fact) []Fact {
-	var labels []string
-	for _, f := range facts {
-		if strings.Contains(f.Value, "…") {
-			labels = append(labels, f.Label)
-		}
+// addShortened adds a fact that names the facts that were cut, if any.
+func (m *Message) addShortened() {
+	if labels := slices.Compact(m.cutFacts); len(labels) > 0 {
+		m.Facts = append(m.Facts, Fact{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows them in full."})
 	}
-	if len(labels) == 0 {
-		return nil
-	}
-	return []Fact{{"Shortened here", strings.Join(labels, ", ") + ". Gatehouse shows them in full."}}
 }
 
-// evaluations lists the evaluations. Failures and warnings come first, since the end may be cut.
-func evaluations(list []gatehouse.Evaluation) string {
+// evaluations lists the evaluations. Failures and warnings come first, since the end may be cut. cut says that the
+// details of one are cut.
+func evaluations(list []gatehouse.Evaluation) (text string, cut bool) {
 	order := []string{"fail", "warn", "pass"}
 	sorted := slices.Clone(list)
 	slices.SortStableFunc(sorted, func(a, b gatehouse.Evaluation) int {
@@ -92,8 +89,9 @@ func evaluations(list []gatehouse.Evaluation) string {
 			texts[i] += ", confidence " + string(e.Confidence)
 		}
 		if e.Details != "" {
-			texts[i] += ": " + line(e.Details, maxLine/2)
+			details, long := cutLine(e.Details, maxLine/2)
+			texts[i], cut = texts[i]+": "+details, cut || long
 		}
 	}
-	return strings.Join(texts, "; ")
+	return strings.Join(texts, "; "), cut
 }

@@ -79,3 +79,23 @@ func TestQuietHours(t *testing.T) {
 		}
 	}
 }
+
+// TestQuietHoursEndInGap: quiet hours that end at a time that the change to summer time skips end after
+// the skipped hour.
+func TestQuietHoursEndInGap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ zone, to, at, want string }{
+		{"America/New_York", "02:30", "2026-03-08T05:10:00Z", "2026-03-08T07:30:00Z"},
+		{"America/New_York", "02:30", "2026-03-08T06:45:00Z", "2026-03-08T07:30:00Z"},
+		{"Europe/Berlin", "02:30", "2026-03-29T00:30:00Z", "2026-03-29T01:30:00Z"},
+		{"America/Sao_Paulo", "00:00", "2018-11-04T02:30:00Z", "2018-11-04T03:00:00Z"},
+	} {
+		q, err := (gatehouse.QuietHours{From: "20:00", To: c.to, Zone: c.zone}).Read()
+		must(t, err)
+		at, err := time.Parse(time.RFC3339, c.at)
+		must(t, err)
+		if got := q.After(at).Format(time.RFC3339); got != c.want {
+			t.Errorf("%s: after %s comes %s, want %s", c.zone, c.at, got, c.want)
+		}
+	}
+}

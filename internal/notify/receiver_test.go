@@ -95,4 +95,12 @@ func TestReceiver(t *testing.T) {
 	if _, err := client.NewReceiver(); err == nil {
 		t.Error("a receiver without a key")
 	}
+	r, err := client.NewReceiver(public)
+	must(t, err)
+	answer := httptest.NewRecorder()
+	r.Handler(nil).ServeHTTP(answer,
+		httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", 2<<20))))
+	if answer.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("a body of 2 MiB: %d", answer.Code)
+	}
 }

@@ -25,7 +25,7 @@ func (w *world) slackChannel(f *slacktest.Workspace, more ...func(*slack.Config)
 		m(&config)
 	}
 	if config.Pace == time.Microsecond {
-		f.Hurry()
+		f.DisableRateLimits()
 	}
 	c, err := slack.New(config)
 	must(w.t, err)
@@ -124,7 +124,7 @@ func TestSlackLostAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := slacktest.New(t)
-	f.Lose("chat.postMessage", 1)
+	f.DropAnswers("chat.postMessage", 1)
 	n := w.notifier(notify.Config{Channels: []*notify.Configured{w.slackChannel(f)}})
 	a := w.Propose("walnuts", "price_change", 12)
 	w.send(n, "slack")
@@ -154,7 +154,7 @@ func TestSlackLostReply(t *testing.T) {
 	w.Decide(a, "ana", gatehouse.Approve)
 	w.Clock.Advance(20 * time.Second)
 	w.Drain(gatehouse.DefaultTenant)
-	f.Lose("chat.postMessage", 1)
+	f.DropAnswers("chat.postMessage", 1)
 	for range 2 {
 		w.send(n, "slack")
 		w.Clock.Advance(time.Minute)

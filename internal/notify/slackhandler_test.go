@@ -45,7 +45,7 @@ func TestSlackApprove(t *testing.T) {
 			t.Errorf("the card: %s", got.All())
 		}
 		o.told(ana, "Recorded: you approved it.")
-		if said := o.slack.Said(ana.ID); len(said) != 1 {
+		if said := o.slack.Ephemerals(ana.ID); len(said) != 1 {
 			t.Errorf("answered %d times: %q", len(said), said)
 		}
 	})
@@ -104,7 +104,7 @@ func TestSlackTogether(t *testing.T) {
 	slackOffices(t, func(t *testing.T, o *office) {
 		for range 4 {
 			a, m := o.ask("price_change")
-			before := len(o.slack.Said(ana.ID)) + len(o.slack.Said(bo.ID))
+			before := len(o.slack.Ephemerals(ana.ID)) + len(o.slack.Ephemerals(bo.ID))
 			button := m.Button("Approve")
 			requests := []*http.Request{
 				o.slack.Request(o.slack.Press(ana, m, button)), o.slack.Request(o.slack.Press(bo, m, button)),
@@ -138,7 +138,7 @@ func TestSlackTogether(t *testing.T) {
 			if !strings.Contains(card.All(), "by "+done.DecidedBy) || card.Button("Approve") != nil {
 				t.Errorf("decided by %s; the card: %s", done.DecidedBy, card.All())
 			}
-			if got := len(o.slack.Said(ana.ID)) + len(o.slack.Said(bo.ID)) - before; got != 2 {
+			if got := len(o.slack.Ephemerals(ana.ID)) + len(o.slack.Ephemerals(bo.ID)) - before; got != 2 {
 				t.Errorf("%d answers to two clicks", got)
 			}
 			o.Clock.Advance(time.Minute)
@@ -164,7 +164,7 @@ func TestSlackReplayed(t *testing.T) {
 		if got := o.Find(a).Approval; got.Status != gatehouse.ApprovalRequested || len(got.Votes) != 1 {
 			t.Errorf("the approval: %s, %d votes", got.Status, len(got.Votes))
 		}
-		if said := o.slack.Said(ana.ID); len(said) != 1 || !strings.Contains(said[0], "1 of 2") {
+		if said := o.slack.Ephemerals(ana.ID); len(said) != 1 || !strings.Contains(said[0], "1 of 2") {
 			t.Errorf("answers: %q", said)
 		}
 		if got := o.card(a); got.Button("Approve") == nil || !strings.Contains(got.All(), "1 of 2") {
@@ -195,7 +195,7 @@ func TestSlackKilled(t *testing.T) {
 				}
 				o.open() // another server
 				o.settle()
-				if point != "acknowledged" && len(o.slack.Said(ana.ID)) != 0 {
+				if point != "acknowledged" && len(o.slack.Ephemerals(ana.ID)) != 0 {
 					t.Errorf("carried out within the lease of another")
 				}
 				o.Clock.Advance(2 * time.Minute)
@@ -203,7 +203,7 @@ func TestSlackKilled(t *testing.T) {
 				if got := o.Find(a).Approval.Votes; len(got) != 1 || got[0].Name != "ana" {
 					t.Errorf("votes: %+v", got)
 				}
-				if said := o.slack.Said(ana.ID); len(said) != 1 ||
+				if said := o.slack.Ephemerals(ana.ID); len(said) != 1 ||
 					!strings.Contains(said[0], "Recorded: your approval counts, 1 of 2") {
 					t.Errorf("answers: %q", said)
 				}
@@ -229,13 +229,13 @@ func TestSlackRefused(t *testing.T) {
 				t.Fatalf("the action is %s", got)
 			}
 		}
-		pressed(eve, "linked to nobody")
-		pressed(slacktest.User{ID: ana.ID, Home: "T0OTHER99"}, "linked to nobody") // a guest with ana's id
-		pressed(sam, "You may not decide this")                                    // sponsors the agent
-		pressed(agent, "You may not decide this")                                  // is an agent
+		pressed(eve, "not linked")
+		pressed(slacktest.User{ID: ana.ID, Home: "T0OTHER99"}, "not linked") // a guest with ana's id
+		pressed(sam, "You may not decide this")                              // sponsors the agent
+		pressed(agent, "You may not decide this")                            // is an agent
 		o.press(eve, m, "Reject")
 		o.settle()
-		o.told(eve, "linked to nobody")
+		o.told(eve, "not linked")
 		if len(o.slack.Views()) != 0 {
 			t.Error("a form for a person who is not linked")
 		}
@@ -244,7 +244,7 @@ func TestSlackRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		pressed(bo, "disabled")
-		o.slack.Outsider(eve.ID)
+		o.slack.RemoveFromChannels(eve.ID)
 		o.Clock.Advance(time.Minute)
 		before := o.slack.Messages()
 		o.press(eve, m, "Approve")
@@ -375,7 +375,7 @@ func TestSlackLostUpdate(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t, newWorld(t))
 	a, _ := o.ask("price_change")
-	o.slack.Lose("chat.update", 1)
+	o.slack.DropAnswers("chat.update", 1)
 	o.Decide(a, "ana", gatehouse.Approve)
 	o.settle()
 	o.Clock.Advance(time.Minute)
@@ -434,6 +434,24 @@ func TestSlackCut(t *testing.T) {
 		if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") {
 			t.Errorf("%s: %s", name, m.All())
 		}
+	}
+}
+
+// TestSlackEllipsis: an ellipsis of the proposer's own does not count as a cut.
+func TestSlackEllipsis(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	a, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: "shop", Operation: "update", Rationale: "The label was wrong…",
+		Target:         gatehouse.Target{EntityType: "item", EntityRef: "walnuts"},
+		ProposedChange: `{"label":"Loading…"}`, CurrentState: `{"label":"Load"}`,
+	})
+	must(t, err)
+	o.settle()
+	m := o.card(a)
+	if m.Button("Approve") == nil || strings.Contains(m.All(), "Shortened here") ||
+		!strings.Contains(m.All(), "Load → Loading…") {
+		t.Errorf("the card: %s", m.All())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -164,18 +165,43 @@ func TestSlackSocket(t *testing.T) {
 	if err != nil || !strings.Contains(string(reply), "link CODE") {
 		t.Errorf("the command: %s, %v", reply, err)
 	}
-	told := func() bool { return len(o.slack.Said(ana.ID)) > 0 && len(o.slack.Said(bo.ID)) > 0 }
+	told := func() bool { return len(o.slack.Ephemerals(ana.ID)) > 0 && len(o.slack.Ephemerals(bo.ID)) > 0 }
 	for deadline := time.Now().Add(20 * time.Second); !told() && time.Now().Before(deadline); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if got := o.Find(a); got.Approval.Status != gatehouse.ApprovalApproved || len(got.Approval.Votes) != 2 {
 		t.Errorf("the approval: %s, %d votes", got.Approval.Status, len(got.Approval.Votes))
 	}
-	if len(o.slack.Said(bo.ID)) != 1 || len(o.slack.Said(ana.ID)) != 1 {
-		t.Errorf("answers: %q, %q", o.slack.Said(ana.ID), o.slack.Said(bo.ID))
+	if len(o.slack.Ephemerals(bo.ID)) != 1 || len(o.slack.Ephemerals(ana.ID)) != 1 {
+		t.Errorf("answers: %q, %q", o.slack.Ephemerals(ana.ID), o.slack.Ephemerals(bo.ID))
 	}
 	if rec := o.slack.Deliver(o.handler, o.slack.Request(payload)); rec.Code != http.StatusUnauthorized {
 		t.Errorf("over HTTP: %d", rec.Code)
+	}
+}
+
+// TestSlackChannelsOfOneApp: channels with one signing secret belong to one app, although only one of them has the app
+// token.
+func TestSlackChannelsOfOneApp(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	other, err := slack.New(slack.Config{
+		Token: slacktest.Token, Channel: "C0OTHER99", BaseURL: o.slack.API(), AllowPrivate: true,
+		SigningSecret: slacktest.SigningSecret, AppToken: slacktest.AppToken,
+	})
+	must(t, err)
+	o.handler = slack.NewHandler(slack.HandlerConfig{
+		Gate: o.Gate, Store: o.Store, Hints: o.hub, Owner: "handler", Channels: []slack.NamedChannel{
+			{Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel)},
+			{Name: "other", Tenants: o.channel.Tenants, Channel: other},
+		},
+		Log: slog.New(slog.DiscardHandler), Now: o.Clock.Now,
+	})
+	a, m := o.ask("price_change")
+	o.press(ana, m, "Approve")
+	o.settle()
+	if got := o.Find(a); got.DecidedBy != "ana" {
+		t.Errorf("decided by %q: %q", got.DecidedBy, o.slack.Ephemerals(ana.ID))
 	}
 }
 
@@ -257,7 +283,7 @@ func TestSlackLink(t *testing.T) {
 		b, m := o.ask("price_change")
 		o.press(eve, m, "Approve")
 		o.settle()
-		o.told(eve, "linked to nobody")
+		o.told(eve, "not linked")
 		if got := o.Find(b).Status; got != gatehouse.StatusPending {
 			t.Errorf("the action is %s", got)
 		}

@@ -63,8 +63,10 @@ func (o *office) open() {
 	})
 	o.handler = slack.NewHandler(slack.HandlerConfig{
 		Gate: o.Gate, Store: o.Store, Hints: o.hub, PublicURL: "https://gate.example", Owner: "handler",
-		Places: []slack.Place{{Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel)}},
-		Log:    slog.New(slog.DiscardHandler), Now: o.Clock.Now,
+		Channels: []slack.NamedChannel{{
+			Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel),
+		}},
+		Log: slog.New(slog.DiscardHandler), Now: o.Clock.Now,
 	})
 }
 
@@ -156,7 +158,7 @@ func (o *office) deliverOK(r *http.Request) string {
 // told checks the last message that only one user has seen.
 func (o *office) told(u slacktest.User, want string) {
 	o.t.Helper()
-	said := o.slack.Said(u.ID)
+	said := o.slack.Ephemerals(u.ID)
 	if len(said) == 0 || !strings.Contains(said[len(said)-1], want) {
 		o.t.Errorf("%s was told %q, want %q", u.ID, said, want)
 	}

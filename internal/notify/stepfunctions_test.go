@@ -167,7 +167,7 @@ func TestTasks(t *testing.T) {
 			apply()
 			f.tell()
 			a = w.Find(a)
-			f.status(t, c, "FAILED", `"error":"gatehouse.`+string(a.Status)+`"`, "told: as it was told")
+			f.status(t, c, "FAILED", `"error":"gatehouse.`+string(a.Status)+`"`, "scripted: the test's scripted error")
 		}
 		for _, n := range w.list(gatehouse.NotificationFilter{}) {
 			if n.Status != gatehouse.NotificationDelivered || n.Attempts != 1 {

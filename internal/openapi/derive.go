@@ -55,7 +55,7 @@ func Derive(ctx context.Context, src []byte) (*API, error) {
 	title, _ := info["title"].(string)
 	version, _ := info["version"].(string)
 	api := &API{
-		Title: short(title), Version: short(version), SHA256: d.sha256,
+		Title: oneLine(title, maxText), Version: oneLine(version, maxText), SHA256: d.sha256,
 		Operations: map[string]Operation{}, LeftOut: map[string]string{},
 	}
 	paths, _ := d.root["paths"].(map[string]any)
@@ -77,7 +77,7 @@ func Derive(ctx context.Context, src []byte) (*API, error) {
 			b := &builder{doc: d, name: name, method: strings.ToUpper(method), path: path, item: item, op: op}
 			derived, err := b.build(ctx)
 			if err != nil {
-				api.LeftOut[name] = short(err.Error())
+				api.LeftOut[name] = oneLine(err.Error(), maxText)
 				continue
 			}
 			api.Operations[name] = *derived
@@ -236,7 +236,15 @@ func (b *builder) parameters() error {
 	if err := b.pathOf(all); err != nil {
 		return err
 	}
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	keys := slices.Sorted(maps.Keys(all))
+	for _, key := range keys {
+		if name, ok := strings.CutPrefix(key, "header "); ok && keyHeader.MatchString(name) {
+			b.class = connector.ClassA
+			b.entry["idempotency_header"] = name
+			b.why = append(b.why, "class A: header "+name)
+		}
+	}
+	for _, key := range keys {
 		in, name, _ := strings.Cut(key, " ")
 		required := all[key]["required"] == true
 		var err error
@@ -260,7 +268,9 @@ func (b *builder) parameters() error {
 }
 
 func escapeQuery(name string) string {
-	return strings.NewReplacer("[", "%5B", "]", "%5D", " ", "%20", "&", "%26", "=", "%3D").Replace(name)
+	return strings.NewReplacer(
+		"%", "%25", "+", "%2B", "[", "%5B", "]", "%5D", " ", "%20", "&", "%26", "=", "%3D",
+	).Replace(name)
 }
 
 // pathOf derives the path: its last parameter is the entity, and the others are members of the
@@ -309,6 +319,9 @@ func (b *builder) place(name string, about map[string]any) error {
 	if b.envelope == nil {
 		b.envelope = map[string]any{}
 	}
+	if b.envelope[name] != nil {
+		return fmt.Errorf("it has two parameters that are called %s", gatehouse.Quote(name))
+	}
 	b.envelope[name] = schema
 	return nil
 }
@@ -320,10 +333,7 @@ func (b *builder) header(name string, required bool, about map[string]any) error
 	case folded == "accept" || folded == "content-type" || folded == "authorization":
 		return nil // OpenAPI ignores them too
 	case keyHeader.MatchString(name):
-		b.class = connector.ClassA
-		b.entry["idempotency_header"] = name
-		b.why = append(b.why, "class A: header "+name)
-		delete(b.entry, "conditional")
+		return nil // see parameters
 	case folded == "if-match" || folded == "if-unmodified-since":
 		if b.class == connector.ClassA && !required {
 			return nil
@@ -350,10 +360,13 @@ func (b *builder) body() (schema any, notes []string, err error) {
 	body := b.doc.resolve(b.op["requestBody"])
 	content, _ := body["content"].(map[string]any)
 	var media string
+	var about map[string]any
 	for _, m := range slices.Sorted(maps.Keys(content)) {
 		kind, _, _ := strings.Cut(strings.ToLower(m), ";")
-		if kind = strings.TrimSpace(kind); kind == "application/json" || media == "" && strings.HasSuffix(kind, "+json") {
+		kind = strings.TrimSpace(kind)
+		if media == "" && strings.HasSuffix(kind, "+json") || media != "application/json" && kind == "application/json" {
 			media = kind
+			about, _ = content[m].(map[string]any)
 		}
 	}
 	switch {
@@ -366,13 +379,6 @@ func (b *builder) body() (schema any, notes []string, err error) {
 			b.headers = map[string]any{}
 		}
 		b.headers["Content-Type"] = media
-	}
-	var about map[string]any
-	for _, m := range slices.Sorted(maps.Keys(content)) {
-		if kind, _, _ := strings.Cut(strings.ToLower(m), ";"); strings.TrimSpace(kind) == media {
-			about, _ = content[m].(map[string]any)
-			break
-		}
 	}
 	c := &converter{doc: b.doc, left: maxSchema}
 	made := any(map[string]any{})

@@ -26,10 +26,10 @@ const (
 	New State = "new"
 	// Changed: it has changed since it was accepted, and must be accepted again.
 	Changed State = "changed"
-	// Gone: it was in the file, but is no longer in the document, cannot be imported any more, or matches no
-	// pattern of the import.
+	// Gone: it was in the file, but is no longer in the document.
 	Gone State = "gone"
-	// LeftOut: it is in the document but cannot be imported.
+	// LeftOut: it is in the document but cannot be imported, or it was in the file but matches no pattern of the
+	// import.
 	LeftOut State = "left_out"
 )
 
@@ -37,8 +37,8 @@ const (
 type Line struct {
 	Name  string
 	State State
-	// Moved is true if this import has changed the operation or its state.
-	Moved   bool
+	// Updated is true if this import has changed the operation or its state.
+	Updated bool
 	Class   string
 	Floor   gatehouse.RiskLevel
 	Request string
@@ -66,16 +66,15 @@ type origin struct {
 
 // File is a file of imported operations.
 type File struct {
-	doc              httpconn.Document
-	accepted, aside  map[string]entry
-	leftOut          map[string]string
-	neverBeenWritten bool
+	doc             httpconn.Document
+	accepted, aside map[string]entry
+	leftOut         map[string]string
 }
 
 // Open parses a file; an empty text stands for a file that does not exist yet.
 func Open(text []byte) (*File, error) {
-	f := &File{accepted: map[string]entry{}, aside: map[string]entry{}, neverBeenWritten: len(text) == 0}
-	if f.neverBeenWritten {
+	f := &File{accepted: map[string]entry{}, aside: map[string]entry{}}
+	if len(text) == 0 {
 		return f, nil
 	}
 	i, err := httpconn.ParseImported(string(text))
@@ -132,9 +131,9 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 		if !wanted(name) {
 			continue
 		}
-		e, state, moved := f.judge(name, api.Operations[name])
+		e, state, updated := f.classify(name, api.Operations[name])
 		if state != Accepted && accept(name) {
-			state, moved = Accepted, true
+			state, updated = Accepted, true
 			e.imported.Differs = nil
 		}
 		if state == Accepted {
@@ -142,30 +141,33 @@ func (f *File) Import(api *API, only []string, accept func(name string) bool) ([
 		} else {
 			aside[name] = e
 		}
-		lines = append(lines, e.line(name, state, moved))
+		lines = append(lines, e.line(name, state, updated))
 	}
-	for _, was := range []map[string]entry{f.accepted, f.aside} {
-		for name, e := range was {
-			_, still := accepted[name]
-			_, stillToo := aside[name]
-			if !still && !stillToo {
-				lines = append(lines, e.line(name, Gone, true))
-			}
-		}
-	}
+	removed := maps.Clone(f.accepted)
+	maps.Copy(removed, f.aside)
+	maps.DeleteFunc(removed, func(name string, _ entry) bool { return wanted(name) && has(api.Operations, name) })
 	f.accepted, f.aside, f.leftOut = accepted, aside, map[string]string{}
 	for name, why := range api.LeftOut {
 		if wanted(name) {
 			f.leftOut[name] = why
-			lines = append(lines, Line{Name: name, State: LeftOut, Why: []string{why}})
+			lines = append(lines, Line{Name: name, State: LeftOut, Updated: has(removed, name), Why: []string{why}})
+			delete(removed, name)
 		}
+	}
+	for name, e := range removed {
+		if has(api.Operations, name) || has(api.LeftOut, name) {
+			why := "no pattern of the import matches it"
+			lines = append(lines, Line{Name: name, State: LeftOut, Updated: true, Why: []string{why}})
+			continue
+		}
+		lines = append(lines, e.line(name, Gone, true))
 	}
 	slices.SortFunc(lines, func(a, b Line) int { return strings.Compare(a.Name, b.Name) })
 	return lines, nil
 }
 
-// judge compares a derived operation with its entry in the file.
-func (f *File) judge(name string, op Operation) (e entry, state State, moved bool) {
+// classify compares a derived operation with its entry in the file.
+func (f *File) classify(name string, op Operation) (e entry, state State, updated bool) {
 	e = entry{
 		fields:   op.Entry,
 		imported: origin{Digest: op.Digest, Why: op.Why, Money: op.Money, Currency: op.Currency},
@@ -183,11 +185,14 @@ func (f *File) judge(name string, op Operation) (e entry, state State, moved boo
 	case wasAccepted:
 		e.keepFloor(was)
 		e.imported.Differs = differences(was.fields, e.fields)
+		if len(e.imported.Differs) == 0 { // a person has edited the entry to what the document says now
+			return e, Accepted, true
+		}
 		return e, Changed, true
 	case waited:
 		e.keepFloor(waits)
 		if e.imported.Differs = waits.imported.Differs; len(e.imported.Differs) > 0 {
-			e.imported.Differs = append(slices.Clone(e.imported.Differs), differences(waits.fields, e.fields)...)
+			e.imported.Differs = few(append(slices.Clone(e.imported.Differs), differences(waits.fields, e.fields)...))
 			return e, Changed, true
 		}
 	}
@@ -213,10 +218,10 @@ func (e *entry) floor() gatehouse.RiskLevel {
 	return 0
 }
 
-func (e *entry) line(name string, state State, moved bool) Line {
+func (e *entry) line(name string, state State, updated bool) Line {
 	text := func(key string) string { s, _ := e.fields[key].(string); return s }
 	return Line{
-		Name: name, State: state, Moved: moved, Class: text("class"), Floor: e.floor(),
+		Name: name, State: state, Updated: updated, Class: text("class"), Floor: e.floor(),
 		Request: text("method") + " " + text("path"),
 		Why:     e.imported.Why, Differs: e.imported.Differs, Money: e.imported.Money, Currency: e.imported.Currency,
 	}
@@ -237,8 +242,9 @@ func Decode(fields map[string]any) (httpconn.Operation, error) {
 }
 
 const head = `# Written by gatehouse connector import. Entries of operations can be proposed, those of
-# set_aside cannot. A floor can be raised or lowered here, and the next
-# import keeps it while the document says the same of the operation.
+# set_aside cannot. A floor can be raised or lowered here: an edited floor stays until the
+# operation changes in the document; after that, a raised floor stays, and a lowered floor
+# is replaced.
 `
 
 // Text returns the file's content.
@@ -313,7 +319,7 @@ func node(v any) *yaml.Node {
 		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 		keys := slices.Collect(maps.Keys(v))
 		slices.SortFunc(keys, func(a, b string) int {
-			if i, j := place(a), place(b); i != j {
+			if i, j := keyOrder(a), keyOrder(b); i != j {
 				return i - j
 			}
 			return strings.Compare(a, b)
@@ -359,7 +365,7 @@ func node(v any) *yaml.Node {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: string(b)}
 }
 
-func place(key string) int {
+func keyOrder(key string) int {
 	if i := slices.Index(first, key); i >= 0 {
 		return i
 	}
@@ -379,7 +385,7 @@ func differences(was, is any) []string {
 	var out []string
 	var walk func(at string, was, is any)
 	walk = func(at string, was, is any) {
-		if len(out) >= maxDiffers || same(was, is) {
+		if len(out) > maxDiffers || same(was, is) {
 			return
 		}
 		a, isMap := was.(map[string]any)
@@ -396,7 +402,7 @@ func differences(was, is any) []string {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			here := at + "/" + escapePointer.Replace(key)
 			x, had := a[key]
 			y, has := b[key]
 			switch {
@@ -410,10 +416,20 @@ func differences(was, is any) []string {
 		}
 	}
 	walk("", was, is)
-	if len(out) > maxDiffers {
-		out = append(out[:maxDiffers], "…")
+	return few(out)
+}
+
+// few limits a list of differences.
+func few(list []string) []string {
+	if len(list) > maxDiffers {
+		return append(list[:maxDiffers], "…")
 	}
-	return out
+	return list
+}
+
+func has[V any](m map[string]V, key string) bool {
+	_, ok := m[key]
+	return ok
 }
 
 func same(a, b any) bool {
@@ -427,9 +443,5 @@ func brief(v any) string {
 	if err != nil {
 		return "?"
 	}
-	r := []rune(string(b))
-	if len(r) > 120 {
-		return string(r[:120]) + "…"
-	}
-	return string(r)
+	return cut(string(b), 120)
 }

@@ -92,6 +92,21 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestKeyAndCondition: a required condition stays beside an idempotency key, whichever header comes first.
+func TestKeyAndCondition(t *testing.T) {
+	t.Parallel()
+	for _, key := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+		api := derive(t, document("3.1.0", `/a: {post: {operationId: op, parameters: [{name: `+key+
+			`, in: header, schema: {type: string}}, {name: If-Match, in: header, required: true, schema: {type: string}}], `+
+			fmt.Sprintf(body, "note: {type: string}")+`, responses: {'200': {description: ok}}}}`, ""))
+		op := api.Operations["op"]
+		if op.Class != connector.ClassA || op.Entry["conditional"] == nil || op.Entry["idempotency_header"] != key ||
+			!slices.Equal(op.Why, []string{"class A: header " + key, "method POST"}) {
+			t.Errorf("%s: class %s, %v, %q", key, op.Class, op.Entry, op.Why)
+		}
+	}
+}
+
 // accepted returns the file of a document with all operations accepted.
 func accepted(t *testing.T, src []byte) string {
 	t.Helper()
@@ -138,6 +153,13 @@ func TestSchemas(t *testing.T) {
 		"a reference": {"3.1.0", `{$ref: '#/components/schemas/A'}`,
 			`A: {type: object, properties: {a: {$ref: '#/components/schemas/B'}}}, B: {type: number, maximum: 1.50}`,
 			`{"additionalProperties":false,"properties":{"a":{"maximum":1.50,"type":"number"}},"type":"object"}`},
+		"a reference with siblings": {"3.1.0", `{$ref: '#/components/schemas/A', title: T, required: [a]}`,
+			`A: {type: object, properties: {a: {type: string}}}`,
+			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"}],"required":["a"],"title":"T","type":"object","unevaluatedProperties":false}`},
+		"a member with siblings": {"3.1.0",
+			`{type: object, required: [id], properties: {id: {$ref: '#/components/schemas/A', readOnly: true}, p: {$ref: '#/components/schemas/A', format: password}, c: {$ref: '#/components/schemas/A', pattern: '^x'}}}`,
+			`A: {type: string}`,
+			`{"additionalProperties":false,"properties":{"c":{"allOf":[{"type":"string"}],"pattern":"^x"},"id":false,"p":false},"type":"object"}`},
 		"a cycle": {"3.1.0", `{$ref: '#/components/schemas/A'}`,
 			`A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`,
 			`{"additionalProperties":false,"properties":{"a":{"type":"object"}},"type":"object"}`},
@@ -187,7 +209,7 @@ func TestRequests(t *testing.T) {
 	src := document("3.1.0", `
 		'/accounts/{account}/notes/{id}': {
 			parameters: [{name: account, in: path, required: true, schema: {type: string}}, {name: id, in: path, required: true, schema: {type: string}}],
-			patch: {operationId: patch, parameters: [{name: 'dry run', in: query, required: true, schema: {type: boolean}}, {name: X-Mode, in: header, required: true, schema: {type: string}},
+			patch: {operationId: patch, parameters: [{name: 'dry run', in: query, required: true, schema: {type: boolean}}, {name: 'a+b%', in: query, required: true, schema: {type: string}}, {name: X-Mode, in: header, required: true, schema: {type: string}},
 				{name: If-Match, in: header, schema: {type: string}}, {name: optional, in: query, schema: {type: string}}],
 				requestBody: {content: {application/merge-patch+json: {schema: {type: object, properties: {note: {type: string}}}}}}, responses: {'200': {description: ok}}}},
 		'/notes/{id}': {parameters: [{name: id, in: path, required: true, schema: {type: string}}],
@@ -213,11 +235,11 @@ func TestRequests(t *testing.T) {
 		{"remove", "n1", "", `{"note":"x"}`, ""},
 		{"publish", "all", "", `{}`, `POST /publish [] key=false match= type= mode=`},
 		{"publish", "all", "", `{"note":"x"}`, ""},
-		{"patch", "n1", "v7", `{"X-Mode":"live","account":"a&b","body":{"note":"x"},"dry run":true}`,
-			`PATCH /accounts/a&b/notes/n1?dry%20run=true [{"note":"x"}] key=false match="v7" type=application/merge-patch+json mode=live`},
-		{"patch", "n1", "", `{"X-Mode":"live","account":"a","body":{"note":"x"},"dry run":true}`, ""},
-		{"patch", "n1", "v7", `{"X-Mode":"live","account":"../b","body":{"note":"x"},"dry run":true}`, ""},
-		{"patch", "n1", "v7", `{"X-Mode":"live\r\nX: y","account":"a","body":{"note":"x"},"dry run":true}`, ""},
+		{"patch", "n1", "v7", `{"X-Mode":"live","account":"a&b","a+b%":"1","body":{"note":"x"},"dry run":true}`,
+			`PATCH /accounts/a&b/notes/n1?a%2Bb%25=1&dry%20run=true [{"note":"x"}] key=false match="v7" type=application/merge-patch+json mode=live`},
+		{"patch", "n1", "", `{"X-Mode":"live","account":"a","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
+		{"patch", "n1", "v7", `{"X-Mode":"live","account":"../b","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
+		{"patch", "n1", "v7", `{"X-Mode":"live\r\nX: y","account":"a","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
 	} {
 		got = ""
 		call := connector.Call{
@@ -241,16 +263,82 @@ func TestLeftOut(t *testing.T) {
 	const rest = `responses: {'200': {description: ok}}`
 	deep := strings.Repeat(`{type: object, properties: {a: `, 40) + `{type: string}` + strings.Repeat(`}}`, 40)
 	for want, operation := range map[string]string{
-		"its body is text/csv":      `requestBody: {content: {text/csv: {schema: {type: string}}}},` + rest,
-		"it needs the password pin": `requestBody: {content: {application/json: {schema: {type: object, required: [pin], properties: {pin: {type: string, format: password}}}}}},` + rest,
-		"it needs the cookie sid":   `parameters: [{name: sid, in: cookie, required: true, schema: {type: string}}],` + rest,
-		`its parameter "body"`:      `parameters: [{name: body, in: query, required: true, schema: {type: string}}],` + rest,
-		"its schema ":               `requestBody: {content: {application/json: {schema: ` + deep + `}}},` + rest,
+		"its body is text/csv":                      `requestBody: {content: {text/csv: {schema: {type: string}}}},` + rest,
+		"it needs the password pin":                 `requestBody: {content: {application/json: {schema: {type: object, required: [pin], properties: {pin: {type: string, format: password}}}}}},` + rest,
+		"it needs the cookie sid":                   `parameters: [{name: sid, in: cookie, required: true, schema: {type: string}}],` + rest,
+		`its parameter "body"`:                      `parameters: [{name: body, in: query, required: true, schema: {type: string}}],` + rest,
+		`it has two parameters that are called "a"`: `parameters: [{name: a, in: query, required: true, schema: {type: string}}, {name: a, in: header, required: true, schema: {type: string}}],` + rest,
+		"its schema ":                               `requestBody: {content: {application/json: {schema: ` + deep + `}}},` + rest,
 	} {
 		api := derive(t,
 			document("3.1.0", `/a: {post: {operationId: bad, `+operation+`}}, /b: {post: {operationId: good, `+rest+`}}`, ""))
 		if got := api.LeftOut["bad"]; !strings.HasPrefix(got, want) || len(api.Operations) != 1 {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestStates: what an import says of operations that are in the file already.
+func TestStates(t *testing.T) {
+	t.Parallel()
+	post := func(path, properties string) string {
+		return path + `: {post: {operationId: ` + path[1:] + `, ` + fmt.Sprintf(body, properties) +
+			`, responses: {'200': {description: ok}}}}`
+	}
+	many := func(prefix, kind string) string {
+		var all []string
+		for i := range 25 {
+			all = append(all, fmt.Sprintf("%s%d: {type: %s}", prefix, i, kind))
+		}
+		return strings.Join(all, ", ")
+	}
+	file := func(text string) *openapi.File {
+		f, err := openapi.Open([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	imported := func(f *openapi.File, src []byte, only ...string) map[string]openapi.Line {
+		lines, err := f.Import(derive(t, src), only, func(string) bool { return false })
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := make(map[string]openapi.Line, len(lines))
+		for _, l := range lines {
+			if _, twice := all[l.Name]; twice {
+				t.Errorf("two lines for %s", l.Name)
+			}
+			all[l.Name] = l
+		}
+		return all
+	}
+
+	before := accepted(t, document("3.1.0", post("/a", "n: {type: string}")+", "+post("/b", "")+", "+post("/c", ""), ""))
+	got := imported(file(before), document("3.1.0", post("/a", "n: {type: string}")+
+		`, /b: {post: {operationId: b, requestBody: {content: {text/csv: {schema: {type: string}}}}, responses: {'200': {description: ok}}}}`, ""))
+	if got["a"].State != openapi.Accepted || got["b"].State != openapi.LeftOut || !got["b"].Updated ||
+		got["c"].State != openapi.Gone {
+		t.Errorf("%+v", got)
+	}
+	got = imported(file(before), document("3.1.0", post("/a", "n: {type: string}")+", "+post("/b", ""), ""), "a")
+	if b := got["b"]; b.State != openapi.LeftOut || !b.Updated || got["c"].State != openapi.Gone {
+		t.Errorf("%+v", got)
+	}
+
+	// A person has changed the entry to what the document says now.
+	edited := strings.Replace(accepted(t, document("3.1.0", post("/a", "n: {title: Old}"), "")), "Old", "New", 1)
+	got = imported(file(edited), document("3.1.0", post("/a", "n: {title: New}"), ""))
+	if a := got["a"]; a.State != openapi.Accepted || !a.Updated {
+		t.Errorf("%+v", a)
+	}
+
+	// The listed differences are bounded, and say that there are more.
+	f := file(accepted(t, document("3.1.0", post("/a", many("x", "string")), "")))
+	for _, properties := range []string{many("x", "integer"), many("y", "string"), many("z", "string")} {
+		got = imported(f, document("3.1.0", post("/a", properties), ""))
+		if a := got["a"]; a.State != openapi.Changed || len(a.Differs) != 21 || a.Differs[20] != "…" {
+			t.Errorf("%s: %d %q", a.State, len(a.Differs), a.Differs)
 		}
 	}
 }
@@ -291,10 +379,10 @@ func TestRefusals(t *testing.T) {
 			"is not valid: Operation.responses cannot be text"},
 		"a lost part": {
 			string(document("3.1.0", `/a: {post: {requestBody: {$ref: '#/components/x'}}}`, "")),
-			`it refers to "#/components/x", which is not there`},
+			`it refers to "#/components/x", which does not exist`},
 		"a tab":    {"openapi: 3.1.0\n\tx: 1", "is neither JSON nor YAML: line 2, column 1: found a tab"},
 		"infinity": {"openapi: 3.1.0\nx: .inf", "is not a JSON number"},
-		"a merge":  {"openapi: 3.1.0\nx: {<<: {a: b}}", "a key must be a text"},
+		"a merge":  {"openapi: 3.1.0\nx: {<<: {a: b}}", "merge keys (<<) are not supported"},
 	} {
 		_, err := openapi.Derive(t.Context(), []byte(test.src))
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
@@ -338,7 +426,7 @@ func FuzzDerive(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, l := range lines {
-			if l.Moved || l.State != openapi.Accepted && l.State != openapi.LeftOut {
+			if l.Updated || l.State != openapi.Accepted && l.State != openapi.LeftOut {
 				t.Errorf("%+v", l)
 			}
 		}

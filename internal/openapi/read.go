@@ -87,7 +87,7 @@ func parse(src []byte) (any, error) {
 		if at, ok := errors.AsType[*yaml.LoadError](err); ok {
 			err = fmt.Errorf("line %d, column %d: %s", at.Mark.Line, at.Mark.Column, at.Message)
 		}
-		return nil, fmt.Errorf("is neither JSON nor YAML: %s", line(err))
+		return nil, fmt.Errorf("is neither JSON nor YAML: %s", oneLine(err.Error(), maxError))
 	}
 	p := &reader{left: maxValues}
 	return p.value(&node, 0)
@@ -109,14 +109,8 @@ func count(v any) int {
 	return n
 }
 
-// line shortens an error to one line of about 300 characters.
-func line(err error) string {
-	r := []rune(strings.Join(strings.Fields(err.Error()), " "))
-	if len(r) > 300 {
-		return string(r[:300]) + "…"
-	}
-	return string(r)
-}
+// maxError limits an error of a parser, in characters.
+const maxError = 300
 
 // reader converts YAML nodes to a tree.
 type reader struct{ left int }
@@ -151,7 +145,7 @@ func (p *reader) value(n *yaml.Node, depth int) (any, error) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-				return nil, fmt.Errorf("line %d: a key must be a text", key.Line)
+				return nil, fmt.Errorf("line %d: a key must be a plain string, and merge keys (<<) are not supported", key.Line)
 			}
 			if _, twice := out[key.Value]; twice {
 				return nil, fmt.Errorf("line %d: the key %s occurs twice", key.Line, gatehouse.Quote(key.Value))
@@ -233,7 +227,7 @@ func validate(root map[string]any) (err error) {
 			openapi3.DisableSchemaPatternValidation(), openapi3.AllowExtraSiblingFields("description", "summary"))
 	}
 	if err != nil {
-		return fmt.Errorf("is not valid: %s", plain(line(err)))
+		return fmt.Errorf("is not valid: %s", plain(oneLine(err.Error(), maxError)))
 	}
 	return nil
 }
@@ -246,7 +240,7 @@ var (
 // plain removes the names of decoders and Go types from the library's message.
 func plain(message string) string {
 	if m := nowhere.FindStringSubmatch(message); m != nil {
-		return "it refers to " + m[1] + ", which is not there"
+		return "it refers to " + m[1] + ", which does not exist"
 	}
 	m := wrongForm.FindStringSubmatch(message)
 	if m == nil {
@@ -267,6 +261,22 @@ func (d *document) resolve(v any) map[string]any {
 		v = d.at(ref)
 	}
 	return nil
+}
+
+// declares reports whether a schema, or a schema that it refers to, sets a keyword to the value.
+func (d *document) declares(v any, keyword string, value any) bool {
+	for range 20 {
+		in, _ := v.(map[string]any)
+		if in[keyword] == value {
+			return true
+		}
+		ref, ok := in["$ref"].(string)
+		if !ok {
+			return false
+		}
+		v = d.at(ref)
+	}
+	return false
 }
 
 // at returns the value that a reference such as #/components/schemas/Deal points to (RFC 6901).

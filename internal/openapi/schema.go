@@ -36,6 +36,8 @@ var (
 	}
 	holdsList = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	holdsMap  = []string{"patternProperties", "dependentSchemas"}
+	// siblings have an effect beside $ref in OpenAPI 3.1.
+	siblings = slices.Concat(copied, holdsOne, holdsList, holdsMap, []string{"pattern", "properties", "required"})
 )
 
 // converter converts a schema of the document to one without references.
@@ -71,7 +73,7 @@ func (c *converter) convert(v any, open bool) (any, error) {
 	}
 	target, found := c.doc.at(ref).(map[string]any)
 	if !found {
-		return nil, fmt.Errorf("its schema refers to %s, which is not there", ref)
+		return nil, fmt.Errorf("its schema refers to %s, which does not exist", ref)
 	}
 	if slices.Contains(c.inside, ref) {
 		c.note("%s refers to itself; its parts are not checked there", ref)
@@ -80,28 +82,16 @@ func (c *converter) convert(v any, open bool) (any, error) {
 		}
 		return true, nil
 	}
-	c.inside = append(c.inside, ref)
-	defer func() { c.inside = c.inside[:len(c.inside)-1] }()
 	beside := maps.Clone(in)
-	delete(beside, "$ref")
-	for name := range beside {
-		if !slices.Contains(copied, name) && !slices.Contains(holdsOne, name) && !slices.Contains(holdsList, name) &&
-			name != "properties" && name != "required" {
-			delete(beside, name)
-		}
-	}
+	maps.DeleteFunc(beside, func(name string, _ any) bool { return !slices.Contains(siblings, name) })
 	if len(beside) == 0 || strings.HasPrefix(c.doc.version, "3.0") {
+		c.inside = append(c.inside, ref)
+		defer func() { c.inside = c.inside[:len(c.inside)-1] }()
 		return c.convert(target, open)
 	}
-	first, err := c.convert(target, true)
-	if err != nil {
-		return nil, err
-	}
-	second, err := c.plain(beside, true)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{"allOf": []any{first, second}}, nil
+	more, _ := beside["allOf"].([]any)
+	beside["allOf"] = append([]any{map[string]any{"$ref": ref}}, more...)
+	return c.plain(beside, open)
 }
 
 func (c *converter) plain(in map[string]any, open bool) (any, error) {
@@ -112,7 +102,7 @@ func (c *converter) plain(in map[string]any, open bool) (any, error) {
 		}
 	}
 	if s, ok := in["description"].(string); ok {
-		out["description"] = short(s)
+		out["description"] = oneLine(s, maxText)
 	}
 	if p, ok := in["pattern"].(string); ok {
 		if _, err := regexp.Compile(p); err != nil {
@@ -195,15 +185,15 @@ func (c *converter) properties(in, out map[string]any) error {
 	all, _ := in["properties"].(map[string]any)
 	made := make(map[string]any, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		about := c.doc.resolve(all[name])
+		password := c.doc.declares(all[name], "format", "password")
 		switch {
-		case about["readOnly"] == true:
+		case c.doc.declares(all[name], "readOnly", true):
 			made[name] = false
 			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
 			continue
-		case about["format"] == "password" && slices.Contains(required, name):
+		case password && slices.Contains(required, name):
 			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
-		case about["format"] == "password":
+		case password:
 			c.note("%s is a password, and was left out", name)
 			made[name] = false
 			continue
@@ -261,10 +251,16 @@ func older(in, out map[string]any) {
 	}
 }
 
-func short(s string) string {
-	r := []rune(strings.Join(strings.Fields(s), " "))
-	if len(r) > 160 {
-		return string(r[:160]) + "…"
+// maxText limits a text of the document or the reason for leaving out an operation, in characters.
+const maxText = 160
+
+// oneLine makes a text one line of at most limit characters.
+func oneLine(s string, limit int) string { return cut(strings.Join(strings.Fields(s), " "), limit) }
+
+func cut(s string, limit int) string {
+	r := []rune(s)
+	if len(r) > limit {
+		return string(r[:limit]) + "…"
 	}
 	return string(r)
 }
@@ -275,6 +271,9 @@ var moneyWords = []string{
 	"payment", "charge", "deposit",
 }
 
+// escapePointer escapes a segment of a JSON pointer.
+var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // money returns the pointers to the amounts and to the first currency in a converted schema.
 func money(v any, at string, depth int) (amounts []string, currency string) {
 	in, _ := v.(map[string]any)
@@ -283,7 +282,7 @@ func money(v any, at string, depth int) (amounts []string, currency string) {
 	}
 	all, _ := in["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		here := at + "/" + escapePointer.Replace(name)
 		about, _ := all[name].(map[string]any)
 		for _, word := range words(name) {
 			switch {

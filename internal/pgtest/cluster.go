@@ -179,8 +179,14 @@ func (c *Cluster) Up() (err error) {
 
 // DSN returns the address of a database.
 func (c *Cluster) DSN(database string) string {
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
-	u.RawQuery = url.Values{"host": {c.Dir}, "sslmode": {"disable"}}.Encode()
+	return address(database, url.Values{"host": {c.Dir}})
+}
+
+func address(database string, parameters url.Values) string {
+	parameters.Set("sslmode", "disable")
+	u := url.URL{
+		Scheme: "postgres", User: url.User("postgres"), Path: "/" + database, RawQuery: parameters.Encode(),
+	}
 	return u.String()
 }
 

@@ -71,8 +71,8 @@ func (c *Cluster) Promote() error {
 	return c.await("SELECT NOT pg_is_in_recovery()")
 }
 
-// Followed waits until every connected standby, and at least one, has replayed all that c has written.
-func (c *Cluster) Followed() error {
+// AwaitReplication waits until every connected standby, and at least one, has replayed all that c has written.
+func (c *Cluster) AwaitReplication() error {
 	return c.await("SELECT coalesce(bool_and(replay_lsn >= pg_current_wal_lsn()), false) FROM pg_stat_replication")
 }
 
@@ -115,9 +115,5 @@ func ClustersURL(database string, clusters ...*Cluster) string {
 	for _, c := range clusters {
 		hosts = append(hosts, c.Dir)
 	}
-	u := url.URL{Scheme: "postgres", User: url.User("postgres"), Path: "/" + database}
-	u.RawQuery = url.Values{
-		"host": {strings.Join(hosts, ",")}, "target_session_attrs": {"read-write"}, "sslmode": {"disable"},
-	}.Encode()
-	return u.String()
+	return address(database, url.Values{"host": {strings.Join(hosts, ",")}, "target_session_attrs": {"read-write"}})
 }

@@ -14,18 +14,18 @@ import (
 
 var (
 	errURL = errors.New(
-		"the database's address cannot be read: in postgres://user:password@host:port/database every character of the user " +
-			"and " +
-			"the password but letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
-	errWords = errors.New("the database's address cannot be read: it is postgres://user:password@host:port/database, " +
-		"or words such as host=db password='…', in which a value with a space has single quotes")
+		"the database's address cannot be read: in postgres://user:password@host:port/database every character of user " +
+			"and password except letters, digits and - . _ ~ must be percent-encoded, such as @ as %40, / as %2F and % as %25")
+	errKeywordValue = errors.New(
+		"the database's address cannot be read: it is postgres://user:password@host:port/database, or words such as " +
+			"host=db password='…', in which a value with a space has single quotes")
 )
 
 var (
 	name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
 	port = regexp.MustCompile(`^(.*\])?[^:\]]*(:[0-9]*)?$`)
-	// mayHold lists the parameters in whose values an @ is common.
-	mayHold = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
+	// mayContainAt lists the parameters in whose values an @ is common.
+	mayContainAt = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
 )
 
 // Check refuses an address that cannot be parsed, a URL in which a part of the password may be
@@ -42,7 +42,7 @@ func Check(address string) error {
 	case err == nil:
 		for n := range config.ConnConfig.RuntimeParams {
 			if !name.MatchString(n) {
-				return errWords
+				return errKeywordValue
 			}
 		}
 		return nil
@@ -59,7 +59,7 @@ func Check(address string) error {
 	case isURL:
 		return errURL
 	}
-	return errWords
+	return errKeywordValue
 }
 
 func cutScheme(address string) (rest string, isURL bool) {
@@ -89,7 +89,7 @@ func plain(rest string) bool {
 	}
 	for pair := range strings.SplitSeq(query, "&") {
 		n, _, _ := strings.Cut(pair, "=")
-		if strings.Contains(pair, "@") && !mayHold[n] {
+		if strings.Contains(pair, "@") && !mayContainAt[n] {
 			return false
 		}
 	}

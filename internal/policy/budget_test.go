@@ -55,7 +55,7 @@ func TestOneBudgetForAJudgement(t *testing.T) {
 			}
 			spent := 0
 			for _, r := range trace {
-				if strings.Contains(r.Detail, "may cost") {
+				if strings.Contains(r.Detail, "cost limit of one judgement") {
 					spent++
 				}
 			}

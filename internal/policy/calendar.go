@@ -25,8 +25,8 @@ const maxHolidays = 1000
 type calendar struct {
 	zones    map[string]*time.Location
 	holidays map[string]bool // as 2026-12-25
-	// read is true if an expression uses proposed_at.
-	read bool
+	// usesTime is true if an expression uses proposed_at.
+	usesTime bool
 }
 
 // calendarFunctions lists the functions of proposed_at. Each takes the name of an
@@ -80,7 +80,7 @@ func celTimeFunction(e ast.Expr) (name string, ok bool) {
 // check loads the zones that an expression names, and refuses CEL's own functions of a time.
 func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	if isFact(e, "proposed_at") {
-		c.read = true
+		c.usesTime = true
 	}
 	if e.Kind() != ast.CallKind {
 		return

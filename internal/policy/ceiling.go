@@ -17,7 +17,7 @@ const maxScopes = 100
 // The values of per: a ceiling keeps one account for each tenant, agent, action type or target.
 const (
 	perTenant = "tenant"
-	perAgent  = "agent"
+	PerAgent  = "agent"
 	perType   = "type"
 	perTarget = "target"
 )
@@ -143,20 +143,20 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 		return []string{perTenant}, nil
 	case perType:
 		return []string{"type:" + v.actionType}, nil
-	case perAgent:
+	case PerAgent:
 		who := v.Proposer
 		if v.Starter != nil {
 			who = v.Starter
 		}
 		if who == nil || who.ID == "" {
-			return nil, errors.New("there is no proposer to count for")
+			return nil, errors.New("the proposal has no proposer, and the ceiling is per agent")
 		}
 		return []string{"agent:" + who.ID}, nil
 	}
 	refs := targets(v.Proposal)
 	switch {
 	case len(refs) == 0:
-		return nil, errors.New("there is no target to count for")
+		return nil, errors.New("the proposal has no target, and the ceiling is per target")
 	case len(refs) > maxScopes:
 		return nil, fmt.Errorf("%d targets are too many for a ceiling per target; at most %d", len(refs), maxScopes)
 	}

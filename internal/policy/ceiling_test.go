@@ -136,7 +136,7 @@ func TestCeilingNotComputable(t *testing.T) {
 		{"a condition that fails", "when: 'change.nope > 1', per: tenant, count: 3", facts("note", `{}`),
 			"cannot tell whether it applies"},
 		{"too many targets", "per: target, count: 3", facts("note", `{}`, refs(101)), "101 targets are too many"},
-		{"no target", "per: target, count: 3", facts("note", `{}`, refs(0)), "there is no target"},
+		{"no target", "per: target, count: 3", facts("note", `{}`, refs(0)), "the proposal has no target"},
 		{"another currency", byAmount + ", currency: USD", facts("note", `{"amount":1,"currency":"EUR"}`),
 			"ceiling c is in USD, the amount in EUR, and no ceiling that applies is in EUR"},
 		{"another currency, claimed", byAmount + ", currency: USD", facts("note", `{"amount":1}`, magnitude("1")),
@@ -160,7 +160,7 @@ func TestCeilingNotComputable(t *testing.T) {
 		{"a claim in another currency", byAmount, facts("note", `{"amount":1,"currency":"USD"}`, magnitude("2")),
 			`the magnitude is in "EUR", the amount in USD`},
 		{"no proposer", "per: agent, count: 3", facts("note", `{}`, func(f *policy.Facts) { f.Proposer = nil }),
-			"there is no proposer"},
+			"the proposal has no proposer"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

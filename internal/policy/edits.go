@@ -16,14 +16,6 @@ func (p *parser) edits(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	v := p.Mapping(n, "edits", "approve_up_to").Values["approve_up_to"]
-	if v == nil {
-		return
-	}
-	if v.Kind != yaml.ScalarNode || len(v.Value) != 1 || v.Value < "0" || v.Value > "5" {
-		p.policy.editUpTo = 0
-		p.Fail(v, "approve_up_to must be 0 to 5: the highest level at which an editor may approve the edited change alone")
-		return
-	}
-	p.policy.editUpTo = gatehouse.RiskLevel(v.Value[0] - '0')
+	p.policy.editUpTo = p.upTo(p.Mapping(n, "edits", "approve_up_to"), "approve_up_to", gatehouse.L3, 0, gatehouse.L5,
+		"the highest level at which an editor may approve the edited change alone")
 }

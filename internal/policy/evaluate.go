@@ -62,11 +62,11 @@ func (p *Policy) Explain(ctx context.Context, f Facts) (gatehouse.Verdict, []gat
 		}
 		trace = append(trace, t)
 	})
-	place := make(map[string]int, len(p.rules))
+	position := make(map[string]int, len(p.rules))
 	for _, r := range p.rules {
-		place[r.id] = r.at.Line*10_000 + r.at.Column
+		position[r.id] = r.at.Line*10_000 + r.at.Column
 	}
-	slices.SortStableFunc(trace, func(a, b gatehouse.RuleTrace) int { return place[a.Rule] - place[b.Rule] })
+	slices.SortStableFunc(trace, func(a, b gatehouse.RuleTrace) int { return position[a.Rule] - position[b.Rule] })
 	return v, trace
 }
 
@@ -95,7 +95,7 @@ func (f finding) outcome() gatehouse.Outcome {
 	return f.then
 }
 
-func (f finding) words() string {
+func (f finding) reasonText() string {
 	if f.err != nil {
 		return fmt.Sprintf("rule %s cannot be evaluated: %v", f.id, f.err)
 	}
@@ -118,8 +118,7 @@ func (p *Policy) judge(
 	if f.Proposal == nil {
 		return denied(gatehouse.L5, "there is no proposal to judge"), true
 	}
-	v := &view{Facts: &f, actionType: known(p.risk, f.Proposal.ActionType),
-		risk: min(gatehouse.L5, max(p.levelOf(f.Proposal.ActionType), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	v := p.newView(&f)
 	var err error
 	if v.budget, err = budget(ctx); err != nil {
 		return denied(v.risk, "the policy cannot be evaluated: "+err.Error()), true
@@ -142,7 +141,7 @@ func (p *Policy) judge(
 		}
 	}
 	v.risk = risk
-	verdict = p.settle(found, risk)
+	verdict = p.combine(found, risk)
 	verdict.EditUpTo = p.editUpTo
 	p.ask(&verdict, found)
 	p.claim(&verdict, v)
@@ -157,8 +156,8 @@ func (p *Policy) judge(
 // maxReasons bounds the reasons of a verdict. Its list of rules is not bounded.
 const maxReasons = 20
 
-// settle determines the outcome, the rules that decided it, and their reasons.
-func (p *Policy) settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
+// combine determines the outcome, the rules that decided it, and their reasons.
+func (p *Policy) combine(found []finding, risk gatehouse.RiskLevel) gatehouse.Verdict {
 	v := gatehouse.Verdict{RiskLevel: risk, Rules: []string{}}
 	if len(found) == 0 {
 		v.Outcome = gatehouse.OutcomeNeedsApproval
@@ -183,7 +182,7 @@ func (p *Policy) settle(found []finding, risk gatehouse.RiskLevel) gatehouse.Ver
 		}
 		v.Rules = append(v.Rules, f.id)
 		if len(v.Reasons) < maxReasons {
-			v.Reasons = append(v.Reasons, f.words())
+			v.Reasons = append(v.Reasons, f.reasonText())
 		}
 	}
 	if more := len(v.Rules) - maxReasons; more > 0 {
@@ -227,7 +226,7 @@ func (p *Policy) ask(v *gatehouse.Verdict, found []finding) {
 		if f.outcome() != gatehouse.OutcomeNeedsApproval {
 			continue
 		}
-		q, why := f.over(level)
+		q, why := f.questionAt(level)
 		if why == "" && asked {
 			q, why = all.merge(q)
 		}
@@ -273,11 +272,11 @@ func longer(a, b *time.Duration) *time.Duration {
 	return a
 }
 
-// over returns the finding's question, with the level's values where the finding
+// questionAt returns the finding's question, with the level's values where the finding
 // states none. If the rule could not be evaluated, its question is merged with the
 // level's, so that the rule cannot loosen the level's question. why says why nobody
 // could answer the merged question.
-func (f finding) over(level question) (_ question, why string) {
+func (f finding) questionAt(level question) (_ question, why string) {
 	q := level
 	if f.required > 0 {
 		q.required = f.required
@@ -332,13 +331,13 @@ func (v *view) eval(e *expression) (ref.Val, error) {
 		return nil, err
 	}
 	if v.budget.Spent() {
-		return nil, errors.New("the policy has spent what one judgement may cost")
+		return nil, errors.New("the policy has reached the cost limit of one judgement")
 	}
 	return e.EvalWithin(v.budget, v)
 }
 
-// decide is holds for any activation. Only the expression's own cost limit applies, not the budget of a judgement.
-func (e *expression) decide(v cel.Activation) (bool, error) {
+// holdsFor is holds for any activation. Only the expression's own cost limit applies, not the budget of a judgement.
+func (e *expression) holdsFor(v cel.Activation) (bool, error) {
 	out, err := e.Eval(v)
 	if err != nil {
 		return false, brief(err)

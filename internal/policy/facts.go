@@ -57,6 +57,13 @@ type money struct {
 	ok       bool
 }
 
+// newView returns a view with the level that the type, the floor and the proposer's claim give.
+func (p *Policy) newView(f *Facts) *view {
+	name := known(p.risk, f.Proposal.ActionType)
+	return &view{Facts: f, actionType: name,
+		risk: min(gatehouse.L5, max(p.levelOf(name), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+}
+
 var _ cel.Activation = (*view)(nil)
 
 // Parent implements cel.Activation.

@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -64,14 +63,7 @@ func (p *parser) advance(
 		a.maxWindow = p.Duration(v, "max_window",
 			gatehouse.Duration(gatehouse.MinGrantWindow), gatehouse.Duration(longest)).D()
 	}
-	if v := f.Values["up_to"]; v != nil {
-		level, err := strconv.Atoi(v.Value)
-		if err != nil || v.Kind != yaml.ScalarNode || len(v.Value) != 1 || level < 0 || level > int(highest) {
-			p.Fail(v, "up_to must be 0 to %d: higher levels are never approved in advance", int(highest))
-			return a
-		}
-		a.upTo = gatehouse.RiskLevel(level)
-	}
+	a.upTo = p.upTo(f, "up_to", 0, 0, highest, "higher levels are never approved in advance")
 	return a
 }
 
@@ -125,7 +117,8 @@ func withoutTimes(check expr.Check) expr.Check {
 // Holds reports whether the condition holds for a proposal that was judged at a level.
 // What cannot be evaluated does not hold.
 func (c *GrantCondition) Holds(ctx context.Context, f Facts, level gatehouse.RiskLevel) bool {
-	v := &view{Facts: &f, actionType: known(c.policy.risk, f.Proposal.ActionType), risk: level}
+	v := c.policy.newView(&f)
+	v.risk = level
 	var err error
 	if v.budget, err = c.policy.conditions.Budget(ctx); err != nil {
 		return false

@@ -26,10 +26,8 @@ func (p *Policy) Grounds(f Facts, rules []string) gatehouse.Grounds {
 	if f.Proposal == nil {
 		return out
 	}
-	name := known(p.risk, f.Proposal.ActionType)
-	out.Type, out.Listed, out.Claimed = name, p.risk[name], f.Proposal.RiskLevel
-	v := &view{Facts: &f, actionType: name,
-		risk: min(gatehouse.L5, max(p.levelOf(name), f.Floor, f.Proposal.RiskLevel, gatehouse.L1))}
+	v := p.newView(&f)
+	out.Type, out.Listed, out.Claimed = v.actionType, p.risk[v.actionType], f.Proposal.RiskLevel
 	for i := range p.rules {
 		r := &p.rules[i]
 		if !slices.Contains(rules, r.id) {

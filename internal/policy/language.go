@@ -84,15 +84,15 @@ var (
 )
 
 func (c *compiler) compile(source string, want []*cel.Type) (*expression, []expr.Error) {
-	e, errs := c.Compile(source, want, c.reachable)
+	e, errs := c.Compile(source, want, c.check)
 	if errs != nil {
 		return nil, errs
 	}
 	return &expression{e, guardsOf(e.Tree())}, nil
 }
 
-// reachable refuses what the calendar and reachableTypes refuse.
-func (c *compiler) reachable(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
+// check refuses what the calendar and reachableTypes refuse.
+func (c *compiler) check(root ast.Expr, fail func(at ast.Expr, format string, args ...any)) {
 	ast.PostOrderVisit(root, ast.NewExprVisitor(func(e ast.Expr) { c.calendar.check(e, fail) }))
 	reachableTypes(c.risk, root, fail)
 }

@@ -38,7 +38,7 @@ func (p *Policy) Lint() []Remark {
 			say(r.at, false, "no test of the policy reaches rule %s", r.id)
 		}
 		if missing := unguarded[r.id]; missing != "" {
-			say(r.at, false, "rule %s %s that lack what it reads (%s): guard it with has(), or name action.type", r.id,
+			say(r.at, false, "rule %s %s without a value that it reads (%s): guard it with has(), or name action.type", r.id,
 				map[gatehouse.Outcome]string{
 					gatehouse.OutcomeDeny:          "also denies proposals",
 					gatehouse.OutcomeNeedsApproval: "also asks people about proposals",
@@ -51,23 +51,17 @@ func (p *Policy) Lint() []Remark {
 		if least := minimum(r.risk); r.risk != 0 && r.required != 0 && r.required < least {
 			say(r.at, true, "rule %s requires %d, but %s always needs %d persons", r.id, r.required, r.risk, least)
 		}
-		if r.audience.everyone() && (len(r.audience.people) > 0 || len(r.audience.groups) > 0) {
-			say(r.at, false, "rule %s names people or groups beside the role approver, which everyone who can decide has", r.id)
-		}
-	}
-	for i := range p.rules {
-		p.lintStages("rule "+p.rules[i].id, p.rules[i].question, say)
+		lintAudience("rule "+r.id, r.at, r.audience, say)
+		lintStages("rule "+r.id, r.question, say)
 	}
 
 	for level := gatehouse.L1; level <= gatehouse.L5; level++ {
-		p.lintStages(level.String(), p.approvals[level], say)
+		lintStages(level.String(), p.approvals[level], say)
 		q, at := p.approvals[level], p.levelAt[level]
 		if q.required < minimum(level) {
 			say(at, true, "%s always needs %d persons, whatever is required here", level, minimum(level))
 		}
-		if q.audience.everyone() && (len(q.audience.people) > 0 || len(q.audience.groups) > 0) {
-			say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", level)
-		}
+		lintAudience(level.String(), at, q.audience, say)
 	}
 
 	for i := range p.ceilings {
@@ -94,6 +88,13 @@ func (p *Policy) Lint() []Remark {
 		return a.Column - b.Column
 	})
 	return out
+}
+
+// lintAudience reports people and groups that the role approver includes anyway.
+func lintAudience(what string, at Problem, a audience, say func(at Problem, isError bool, format string, args ...any)) {
+	if a.everyone() && (len(a.people) > 0 || len(a.groups) > 0) {
+		say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", what)
+	}
 }
 
 // neverAllows says why an allow rule can match L3 and above only, "" when that is

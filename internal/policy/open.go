@@ -51,8 +51,7 @@ func (p *Policy) Opens(f Facts) (Opening, bool) {
 // opensAs judges one action type by the facts that are known without an action. A
 // rule whose condition uses other facts may match or not.
 func (p *Policy) opensAs(f Facts) (open, sure bool) {
-	name := f.Proposal.ActionType
-	v := &view{Facts: &f, actionType: known(p.risk, name), risk: max(p.levelOf(name), f.Floor, gatehouse.L1)}
+	v := p.newView(&f)
 	if v.risk.NeedsPerson() {
 		return false, false
 	}
@@ -61,10 +60,10 @@ func (p *Policy) opensAs(f Facts) (open, sure bool) {
 	for i := range p.rules {
 		r := &p.rules[i]
 		closes := r.then != gatehouse.OutcomeAllow || r.risk.NeedsPerson()
-		outline := &outline{view: v}
-		matched, err := r.when.decide(outline)
+		facts := &knownFacts{view: v}
+		matched, err := r.when.holdsFor(facts)
 		switch {
-		case outline.other:
+		case facts.other:
 			sure = sure && !closes
 			perhaps = perhaps || !closes
 		case err != nil || matched && closes:
@@ -76,19 +75,19 @@ func (p *Policy) opensAs(f Facts) (open, sure bool) {
 	return allows || perhaps, sure && allows
 }
 
-// outline has only the facts that are known without an action, and records whether
+// knownFacts has only the facts that are known without an action, and records whether
 // a condition has used others.
-type outline struct {
+type knownFacts struct {
 	*view
 	other bool
 }
 
 // ResolveName implements cel.Activation.
-func (o *outline) ResolveName(name string) (any, bool) {
+func (k *knownFacts) ResolveName(name string) (any, bool) {
 	switch strings.TrimPrefix(name, expr.GivenPrefix) {
 	case "risk", "tenant", "action.type", "action.proposed_type", "action.connector", "action.operation", "target.type":
-		return o.view.ResolveName(name)
+		return k.view.ResolveName(name)
 	}
-	o.other = true
+	k.other = true
 	return nil, false
 }

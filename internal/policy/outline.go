@@ -24,12 +24,8 @@ func (p *Policy) Outline() (levels []gatehouse.PolicyLevel, rules []gatehouse.Po
 		levels = append(levels, l)
 	}
 	for _, r := range p.rules {
-		when := ""
-		if r.when != nil {
-			when = r.when.Source
-		}
 		rules = append(rules, gatehouse.PolicyRule{
-			ID: r.id, Line: r.at.Line, When: when, Then: r.then, Reason: r.reason, Risk: r.risk,
+			ID: r.id, Line: r.at.Line, When: r.when.Source, Then: r.then, Reason: r.reason, Risk: r.risk,
 			PolicyAsk: askOf(r.question),
 		})
 	}

@@ -101,17 +101,25 @@ func (p *parser) links(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	f := p.Mapping(n, "links", "decide_up_to")
-	v := f.Values["decide_up_to"]
+	p.policy.linkUpTo = p.upTo(p.Mapping(n, "links", "decide_up_to"), "decide_up_to", 0, 0, gatehouse.L3,
+		"L4 and L5 are never decided by a link")
+}
+
+// upTo reads the level from lowest to highest under a key; without the key, it is usual.
+func (p *parser) upTo(
+	f form.Fields, key string, usual, lowest, highest gatehouse.RiskLevel, why string,
+) gatehouse.RiskLevel {
+	v := f.Values[key]
 	if v == nil {
-		return
+		return usual
 	}
-	level, err := strconv.Atoi(v.Value)
-	if err != nil || v.Kind != yaml.ScalarNode || level < 0 || level > int(gatehouse.L3) {
-		p.Fail(v, "decide_up_to must be 0 to 3: L4 and L5 are never decided by a link")
-		return
+	if v.Kind == yaml.ScalarNode && len(v.Value) == 1 {
+		if level := gatehouse.RiskLevel(v.Value[0]) - '0'; level >= lowest && level <= highest {
+			return level
+		}
 	}
-	p.policy.links = gatehouse.RiskLevel(level)
+	p.Fail(v, "%s must be %d to %d: %s", key, int(lowest), int(highest), why)
+	return usual
 }
 
 // few returns the items of a list, unless it is too long.
@@ -180,10 +188,10 @@ func (p *parser) rejectReasons(n *yaml.Node) {
 		case reason == "":
 		case hidden || reason != strings.TrimSpace(reason) || utf8.RuneCountInString(reason) > maxReasonLength:
 			p.Fail(item, "a reason is at most %d visible characters, without space around it", maxReasonLength)
-		case slices.Contains(p.policy.reasons, reason):
+		case slices.Contains(p.policy.rejectReasons, reason):
 			p.Fail(item, "the reason %s appears twice", gatehouse.Quote(reason))
 		default:
-			p.policy.reasons = append(p.policy.reasons, reason)
+			p.policy.rejectReasons = append(p.policy.rejectReasons, reason)
 		}
 	}
 }
@@ -336,7 +344,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 	}
 
 	switch c.per {
-	case perTenant, perAgent, perType, perTarget, "":
+	case perTenant, PerAgent, perType, perTarget, "":
 	default:
 		p.Fail(f.Values["per"], "per must be tenant, agent, type or target")
 	}
@@ -354,7 +362,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 	default:
 		c.limit = p.Amount(limit, "limit")
 		if _, err := c.limit.Micros(); err != nil || c.limit != "" && c.limit.Sign() <= 0 {
-			p.Fail(limit, "limit must be above 0 and fit an amount")
+			p.Fail(limit, "limit must be above 0 and at most 9223372036854")
 		}
 	}
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 )
 
@@ -258,5 +259,23 @@ rules:
 	}
 	for _, r := range policy.Default().Lint() {
 		t.Errorf("the default policy: %v", r)
+	}
+}
+
+// TestDecideByLink: 0 by default, at most L3, written as one digit.
+func TestDecideByLink(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]gatehouse.RiskLevel{
+		"": -1, "0": 0, "3": gatehouse.L3, "4": -1, "-0": -1, "+3": -1, "03": -1, "[3]": -1,
+	} {
+		p, err := policy.Parse([]byte("version: 1\nlinks: {decide_up_to: " + value + "}\n"))
+		if (err == nil) != (want >= 0) || err == nil && p.DecideByLink() != want {
+			t.Errorf("%s: %v, want %d", value, err, want)
+		}
+	}
+	for _, source := range []string{"version: 1\n", "version: 1\nlinks: {}\n"} {
+		if p, err := policy.Parse([]byte(source)); err != nil || p.DecideByLink() != 0 {
+			t.Errorf("%q: %v", source, err)
+		}
 	}
 }

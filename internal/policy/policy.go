@@ -21,15 +21,16 @@ type Policy struct {
 	ceilings  []ceiling
 	tests     []testCase
 	levels    [gatehouse.L5 + 1]string // names of levels, "" for none
-	reasons   []string                 // offered for a rejection
-	calendar  *calendar
-	language  *expr.Language // of all expressions
-	gated     bool
-	links     gatehouse.RiskLevel
-	slackUpTo gatehouse.RiskLevel
-	editUpTo  gatehouse.RiskLevel
-	grants    advance
-	mandates  advance
+	// rejectReasons are offered for a rejection.
+	rejectReasons []string
+	calendar      *calendar
+	language      *expr.Language // of all expressions
+	gated         bool
+	linkUpTo      gatehouse.RiskLevel
+	slackUpTo     gatehouse.RiskLevel
+	editUpTo      gatehouse.RiskLevel
+	grants        advance
+	mandates      advance
 	// conditions is the language of conditions in grants and mandates; nil where none is
 	// allowed.
 	conditions *expr.Language
@@ -37,7 +38,7 @@ type Policy struct {
 
 // DecideByLink returns the highest level that a person may decide by a mailed link
 // without a sign-in, by the mail's code or on a recognized device; 0 for none.
-func (p *Policy) DecideByLink() gatehouse.RiskLevel { return p.links }
+func (p *Policy) DecideByLink() gatehouse.RiskLevel { return p.linkUpTo }
 
 // GatedChanges reports whether the policy can be replaced only through the gate.
 func (p *Policy) GatedChanges() bool { return p.gated }
@@ -51,11 +52,11 @@ func (p *Policy) LevelName(level gatehouse.RiskLevel) string {
 }
 
 // RejectReasons returns the offered reasons for a rejection, in the policy's order.
-func (p *Policy) RejectReasons() []string { return slices.Clone(p.reasons) }
+func (p *Policy) RejectReasons() []string { return slices.Clone(p.rejectReasons) }
 
 // ReadsTime reports whether a rule or ceiling uses proposed_at: the time then has to
 // be known before a proposal is judged.
-func (p *Policy) ReadsTime() bool { return p.calendar.read }
+func (p *Policy) ReadsTime() bool { return p.calendar.usesTime }
 
 // question is an approval's settings: how many people, who, until when. Zero values
 // take the level's.

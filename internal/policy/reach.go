@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -93,7 +94,7 @@ func (p *Policy) unreached(r *rule) string {
 			all = all && (has || text == "true")
 		}
 		if all {
-			return fmt.Sprintf("wherever it matches, rule %s denies", deny.id)
+			return fmt.Sprintf("rule %s denies every action that it matches", deny.id)
 		}
 	}
 	return ""
@@ -116,7 +117,8 @@ func (r *rule) terms() map[string]ast.Expr {
 func contradiction(terms map[string]ast.Expr) string {
 	texts := make(map[string]string) // fact → the text that it must equal
 	least, most := int64(gatehouse.L1), int64(gatehouse.L5)
-	for _, term := range terms {
+	for _, text := range slices.Sorted(maps.Keys(terms)) {
+		term := terms[text]
 		if term.Kind() == ast.LiteralKind && term.AsLiteral() == types.False {
 			return "its condition is false"
 		}
@@ -153,17 +155,17 @@ func contradiction(terms map[string]ast.Expr) string {
 		}
 	}
 	if least > most {
-		return "no level is within its bounds on risk"
+		return "its conditions on risk exclude every level"
 	}
 	return ""
 }
 
 // untested returns the ids of the rules that no test of the policy reaches.
 func (p *Policy) untested() map[string]bool {
-	ids := make(map[string]bool, len(p.rules))
 	if len(p.tests) == 0 {
 		return nil
 	}
+	ids := make(map[string]bool, len(p.rules))
 	for i := range p.rules {
 		ids[p.rules[i].id] = true
 	}

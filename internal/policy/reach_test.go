@@ -13,13 +13,18 @@ func TestRulesThatNoCaseReaches(t *testing.T) {
 	t.Parallel()
 	const denies = "rules:\n  - {id: no, when: 'action.connector == \"erp\"', then: deny}\n"
 	for name, c := range map[string]struct{ source, want string }{
-		"false":                   {"rules: [{id: r, when: 'false', then: deny}]", "its condition is false"},
-		"no level":                {"rules: [{id: r, when: 'risk > 5', then: deny}]", "no level"},
-		"bounds that do not meet": {"rules: [{id: r, when: 'risk >= 4 && risk < 4', then: deny}]", "no level"},
+		"false": {"rules: [{id: r, when: 'false', then: deny}]", "its condition is false"},
+		"no level": {"rules: [{id: r, when: 'risk > 5', then: deny}]",
+			"exclude every level"},
+		"bounds that do not meet": {"rules: [{id: r, when: 'risk >= 4 && risk < 4', then: deny}]",
+			"exclude every level"},
 		"two names of one": {"rules: [{id: r, when: 'action.type == \"a\" && action.type == \"b\"', then: deny}]",
 			"cannot be a and b"},
+		"four names of one, always the same two": {
+			"rules: [{id: r, when: 'tenant == \"d\" && tenant == \"b\" && tenant == \"c\" && tenant == \"a\"', then: deny}]",
+			"tenant cannot be a and b"},
 		"all is denied": {"rules: [{id: no, when: 'true', then: deny}, {id: r, when: 'risk <= 2', then: allow}]",
-			"wherever it matches, rule no denies"},
+			"rule no denies every action that it matches"},
 		"denied with more": {denies + "  - {id: r, when: 'risk <= 2 && action.connector == \"erp\"', then: allow}",
 			"rule no denies"},
 		"denied elsewhere only": {denies + "  - {id: r, when: 'action.connector == \"crm\"', then: needs_approval}", ""},

@@ -16,16 +16,6 @@ func (p *parser) slack(n *yaml.Node) {
 	if n == nil {
 		return
 	}
-	f := p.Mapping(n, "slack", "decide_up_to")
-	v := f.Values["decide_up_to"]
-	if v == nil {
-		return
-	}
-	switch {
-	case v.Kind == yaml.ScalarNode && v.Value == "2":
-	case v.Kind == yaml.ScalarNode && v.Value == "3":
-		p.policy.slackUpTo = gatehouse.L3
-	default:
-		p.Fail(v, "decide_up_to must be 2 or 3: from L4 on people decide in Gatehouse")
-	}
+	p.policy.slackUpTo = p.upTo(p.Mapping(n, "slack", "decide_up_to"), "decide_up_to", gatehouse.L2, gatehouse.L2,
+		gatehouse.L3, "from L4 on people decide in Gatehouse")
 }

@@ -17,7 +17,7 @@ const minReminder = gatehouse.Duration(time.Minute)
 // stage is a part of a question's duration.
 type stage struct {
 	audience audience
-	lasts    time.Duration
+	duration time.Duration
 	notify   []string
 	at       Problem // position in the file
 }
@@ -30,11 +30,11 @@ type timing struct {
 	extendBy  time.Duration
 }
 
-// lasts returns the sum of the stages' durations.
-func (t *timing) lasts() time.Duration {
+// totalDuration returns the sum of the stages' durations.
+func (t *timing) totalDuration() time.Duration {
 	var sum time.Duration
 	for _, s := range t.stages {
-		sum += s.lasts
+		sum += s.duration
 	}
 	return sum
 }
@@ -80,7 +80,7 @@ func (p *parser) timing(f form.Fields, q *question) {
 			p.Fail(n, "stages is empty, so that nobody could answer")
 		}
 		if len(q.stages) > 0 {
-			q.audience, q.expiry = q.stages[0].audience, q.lasts()
+			q.audience, q.expiry = q.stages[0].audience, q.totalDuration()
 		}
 	}
 	for _, item := range p.few(f.Values["reminders"], "reminders", gatehouse.MaxReminders) {
@@ -109,8 +109,8 @@ func (p *parser) stage(n *yaml.Node) (stage, bool) {
 	}
 	p.need(f, "a stage", "who", "for")
 	s := stage{
-		lasts: p.Duration(f.Values["for"], "for", minStage, maxExpiry).D(),
-		at:    Problem{Line: n.Line, Column: n.Column},
+		duration: p.Duration(f.Values["for"], "for", minStage, maxExpiry).D(),
+		at:       Problem{Line: n.Line, Column: n.Column},
 	}
 	if who := f.Values["who"]; who != nil {
 		if s.audience = p.audience(p.Mapping(who, "who", "roles", "people", "groups")); !s.audience.stated() {
@@ -168,7 +168,7 @@ func (q question) merge(r question) (_ question, why string) {
 		if from >= both.expiry {
 			break
 		}
-		s := stage{lasts: min(until, both.expiry) - from, audience: q.askedAt(from).and(r.askedAt(from))}
+		s := stage{duration: min(until, both.expiry) - from, audience: q.askedAt(from).and(r.askedAt(from))}
 		s.notify = union(q.notifiedAt(from), r.notifiedAt(from))
 		if !s.audience.stated() {
 			return both, "the rules that matched name nobody in common who may approve in stage " +
@@ -190,7 +190,7 @@ func (q *question) ends() []time.Duration {
 	var list []time.Duration
 	var sum time.Duration
 	for _, s := range q.stages {
-		sum += s.lasts
+		sum += s.duration
 		list = append(list, sum)
 	}
 	return list
@@ -211,7 +211,7 @@ func (q *question) notifiedAt(at time.Duration) []string {
 		if from == at {
 			return s.notify
 		}
-		from += s.lasts
+		from += s.duration
 	}
 	return nil
 }
@@ -223,22 +223,22 @@ func (q *question) reached(at time.Duration) int {
 		if at < from {
 			return i
 		}
-		from += s.lasts
+		from += s.duration
 	}
 	return len(q.stages)
 }
 
 // within cuts the stages so that they end at expiry, if they last longer.
 func (q question) within(expiry time.Duration) question {
-	if len(q.stages) > 0 && q.lasts() > expiry {
+	if len(q.stages) > 0 && q.totalDuration() > expiry {
 		left := expiry
 		var kept []stage
 		for _, s := range q.stages {
 			if left <= 0 {
 				break
 			}
-			s.lasts = min(s.lasts, left)
-			left -= s.lasts
+			s.duration = min(s.duration, left)
+			left -= s.duration
 			kept = append(kept, s)
 		}
 		q.stages = kept
@@ -256,7 +256,7 @@ func (q *question) verdict() gatehouse.Timing {
 			Who: gatehouse.Audience{
 				Roles: slices.Clone(a.roles), People: slices.Clone(a.people), Groups: slices.Clone(a.groups),
 			},
-			For: gatehouse.Duration(s.lasts), Notify: slices.Clone(s.notify),
+			For: gatehouse.Duration(s.duration), Notify: slices.Clone(s.notify),
 		})
 	}
 	for _, d := range q.reminders {
@@ -268,20 +268,13 @@ func (q *question) verdict() gatehouse.Timing {
 }
 
 // lintStages reports stages that are probably mistakes.
-func (p *Policy) lintStages(what string, q question, say func(at Problem, isError bool, format string, args ...any)) {
+func lintStages(what string, q question, say func(at Problem, isError bool, format string, args ...any)) {
 	for i, s := range q.stages {
 		before := everybody(q.stages[:i])
-		switch {
-		case i > 0 && before.covers(s.audience):
+		if i > 0 && before.covers(s.audience) {
 			say(s.at, false, "%s: stage %d asks nobody whom an earlier stage does not ask already", what, i+1)
-		case s.audience.everyone() && (len(s.audience.people) > 0 || len(s.audience.groups) > 0):
-			say(
-				s.at,
-				false,
-				"%s: stage %d names people or groups beside the role approver, which everyone who can decide has",
-				what,
-				i+1,
-			)
+		} else {
+			lintAudience(fmt.Sprintf("%s: stage %d", what, i+1), s.at, s.audience, say)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func fullDisk(t *testing.T, l *leg) {
 		load.acks(t, crashAcks)
 	}
 	trouble := func() int {
-		return w.log.said("sqlite: an unclear commit was read back") + w.log.said(
+		return w.log.said("sqlite: the outcome of a failed COMMIT is now known") + w.log.said(
 			"sqlite: a batch was rolled back as a whole; its transactions are run one by one")
 	}
 	for range scale(3, 20) { // for a moment

@@ -33,7 +33,7 @@ func failover(t *testing.T, e engine, l *leg, n int) {
 			must(primary.Follow(standby))
 			primary, standby = standby, primary
 		}
-		must(primary.Followed())
+		must(primary.AwaitReplication())
 		must(primary.Synchronous(true))
 		load.fresh.Store(0)
 		load.acks(t, 2*crashAcks)

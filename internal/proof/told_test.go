@@ -35,7 +35,7 @@ type told struct {
 
 func newTold(t *testing.T) *told {
 	x := &told{board: slacktest.New(t), calls: make(map[string]int), about: make(map[string]string)}
-	x.board.Hurry()
+	x.board.DisableRateLimits()
 	x.hook = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var body webhook.Body
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {

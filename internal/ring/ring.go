@@ -37,7 +37,7 @@ type masterKey struct {
 
 // ErrSealed is the error of a value that does not open: no master key fits, or it was sealed for
 // another row.
-var ErrSealed = errors.New("ring: sealed under another master key, or for another place")
+var ErrSealed = errors.New("ring: sealed under another master key, or for another row")
 
 // Parse reads master keys.
 func Parse(text string) (*Master, error) {
@@ -65,17 +65,17 @@ func newKey(raw []byte) (masterKey, error) {
 	return masterKey{hex.EncodeToString(id[:6]), raw, aead}, err
 }
 
-// Of returns the Master that seals and opens under a key of the ring, made by [Key].
-func Of(raw []byte) (*Master, error) {
+// FromKey returns the Master that seals and opens under a key of the ring, made by [NewKey].
+func FromKey(raw []byte) (*Master, error) {
 	k, err := newKey(raw)
 	return &Master{keys: []masterKey{k}}, err
 }
 
-// New returns a master key as text.
-func New() string { return base64.StdEncoding.EncodeToString(Key()) }
+// NewMasterKey returns a new master key as text.
+func NewMasterKey() string { return base64.StdEncoding.EncodeToString(NewKey()) }
 
-// Key returns a new key of the ring.
-func Key() []byte {
+// NewKey returns a new key of the ring.
+func NewKey() []byte {
 	raw := make([]byte, KeySize)
 	_, _ = rand.Read(raw) // never fails (crypto/rand, Go 1.24)
 	return raw

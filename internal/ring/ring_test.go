@@ -21,8 +21,8 @@ func parse(t *testing.T, text string) *ring.Master {
 // TestPlaces opens a value in its own place only.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
-	m := parse(t, ring.New())
-	key := ring.Key()
+	m := parse(t, ring.NewMasterKey())
+	key := ring.NewKey()
 	sealed, err := m.Seal(key, "default", "links", "7")
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPlaces(t *testing.T) {
 // TestReplaced reads with an old master key and writes with the new one.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
-	first, second := ring.New(), ring.New()
+	first, second := ring.NewMasterKey(), ring.NewMasterKey()
 	before := parse(t, first)
 	sealed, err := before.Seal([]byte("secret"), "a")
 	if err != nil {
@@ -72,7 +72,9 @@ func TestReplaced(t *testing.T) {
 // TestMasterKeys refuses invalid keys.
 func TestMasterKeys(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{"", " \n", "c2hvcnQ=", ring.New()[:40], ring.New() + " x", strings.Repeat("!", 44)} {
+	for _, text := range []string{
+		"", " \n", "c2hvcnQ=", ring.NewMasterKey()[:40], ring.NewMasterKey() + " x", strings.Repeat("!", 44),
+	} {
 		if _, err := ring.Parse(text); err == nil {
 			t.Errorf("%q is accepted as a key", text)
 		}

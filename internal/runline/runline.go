@@ -1,5 +1,5 @@
 // Package runline arranges a run on a time axis for drawing: the phases of each step, and the
-// position of each time. It is pure: the caller passes the present time.
+// position of each time. It also adds up the costs of a run. It is pure: the caller passes the present time.
 package runline
 
 import (
@@ -81,7 +81,7 @@ func spansOf(
 	if b.at.IsZero() {
 		return nil
 	}
-	b.rest(step, len(attempts), a, end)
+	b.rest(step, attempts, a, end)
 	return b.list
 }
 
@@ -105,7 +105,9 @@ func (b *builder) until(to time.Time, p Phase) {
 }
 
 // rest adds what followed the last attempt.
-func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, end time.Time) {
+func (b *builder) rest(
+	step *gatehouse.Step, attempts []*gatehouse.StepAttempt, a *gatehouse.Action, end time.Time,
+) {
 	switch {
 	case a != nil && a.DecidedVia == gatehouse.ViaPolicy:
 		b.until(end, Works)
@@ -115,9 +117,9 @@ func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, 
 			b.until(end, Works)
 		}
 		b.until(end, People)
-	case step.Status == gatehouse.StepReady, step.Status == gatehouse.StepRetrying:
+	case step.Status == gatehouse.StepReady, step.Status == gatehouse.StepRetrying, canceledInQueue(step, attempts):
 		b.until(end, Queued)
-	case step.Status == gatehouse.StepRunning, attempts == 0 && step.Uses != "wait" && step.ChildRun == "":
+	case step.Status == gatehouse.StepRunning, len(attempts) == 0 && step.Uses != "wait" && step.ChildRun == "":
 		if step.StartedAt != nil {
 			b.until(*step.StartedAt, Queued)
 		}
@@ -125,6 +127,17 @@ func (b *builder) rest(step *gatehouse.Step, attempts int, a *gatehouse.Action, 
 	default:
 		b.until(end, Waits)
 	}
+}
+
+// canceledInQueue reports whether a step was canceled while it waited for a worker or for its next attempt.
+func canceledInQueue(step *gatehouse.Step, attempts []*gatehouse.StepAttempt) bool {
+	if step.Status != gatehouse.StepCanceled {
+		return false
+	}
+	if n := len(attempts); n > 0 {
+		return FailedAttempt(attempts[n-1])
+	}
+	return step.StartedAt == nil
 }
 
 // FailedAttempt reports whether an attempt failed.

@@ -142,9 +142,6 @@ func (m *runTx) openItems(s *gatehouse.Step) bool {
 		slices.ContainsFunc(m.run.Steps, func(i *gatehouse.Step) bool { return i.Parent == s.ID && !i.Status.Final() })
 }
 
-// maxItemsOutput bounds the output of a step with for_each, in bytes of JSON.
-const maxItemsOutput = 16 * gatehouse.MaxStepOutput
-
 // settleFanOuts settles the steps whose items have all ended.
 func (m *runTx) settleFanOuts() error {
 	for _, s := range m.run.Steps {
@@ -171,9 +168,10 @@ func (m *runTx) settleFanOuts() error {
 			}
 		}
 		if to == gatehouse.StepSucceeded {
-			if s.Output = gatehouse.ArrayJSON(outputs...); len(s.Output) > maxItemsOutput {
+			if s.Output = gatehouse.ArrayJSON(outputs...); len(s.Output) > workflow.MaxItemsOutput {
 				s.Output, to = "", gatehouse.StepFailed
-				failure = mistake("output_too_large", "the outputs of all items have more than %d bytes", maxItemsOutput)
+				failure = mistake("output_too_large", "the outputs of all items have more than %d bytes",
+					workflow.MaxItemsOutput)
 			}
 		}
 		if err := m.end(s, to, failure); err != nil {

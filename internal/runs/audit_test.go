@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -187,14 +188,15 @@ steps:
 }
 
 // TestReservedTriggerRefs: nobody can start a run under a trigger_ref reserved
-// for the clock, a retry, a webhook or a step, and so block theirs.
+// for the clock, a retry, a webhook or a step, and so block theirs. A trigger_ref
+// has at most 512 bytes.
 func TestReservedTriggerRefs(t *testing.T) { onBoth(t, testReservedTriggerRefs) }
 
 func testReservedTriggerRefs(t *testing.T, w *world) {
 	w.apply("triage", triage)
 	run := w.status(w.start("triage", `{"id":"INC1","text":"x"}`).ID, gatehouse.RunWaitingApproval)
 	for _, ref := range []string{"retry:" + run.ID, "schedule:2026-01-01T00:00:00Z", "webhook:1",
-		"step:" + run.Steps[0].ID} {
+		"step:" + run.Steps[0].ID, strings.Repeat("x", 513)} {
 		_, _, err := w.runs.StartRun(w.as("bot"), "triage",
 			gatehouse.NewRun{Input: `{"id":"EVIL","text":"x"}`, TriggerRef: ref})
 		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {

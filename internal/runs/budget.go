@@ -48,7 +48,8 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 				of = "tenant"
 			}
 			if !known || currency != b.Currency {
-				over = exceeded(w, "the budget of the %s is in %s, in which the cost of this call is not known", of, b.Currency)
+				over = exceeded(w,
+					"the budget of the %s is in %s, and the cost of this call in that currency is not known", of, b.Currency)
 				return nil
 			}
 
@@ -81,6 +82,5 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 }
 
 func exceeded(w *work, format string, args ...any) *gatehouse.StepFailure {
-	f := mistake("budget_exceeded", format, args...)
-	return &gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}
+	return new(w.failure(mistake("budget_exceeded", format, args...)))
 }

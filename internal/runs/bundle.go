@@ -150,20 +150,20 @@ type (
 		FinishedAt *time.Time            `json:"finished_at"`
 	}
 	bundleStep struct {
-		ID         string               `json:"id"`
-		Key        string               `json:"key"`
-		Uses       string               `json:"uses"`
-		Status     gatehouse.StepStatus `json:"status"`
-		Skipped    bool                 `json:"skipped"`
-		Attempts   int                  `json:"attempts"`
-		ActionID   string               `json:"action_id,omitempty"`
-		ChildRun   string               `json:"child_run,omitempty"`
-		Key2       string               `json:"idempotency_key,omitempty"`
-		Input      valueMetadata        `json:"input"`
-		Output     valueMetadata        `json:"output"`
-		Failure    *gatehouse.Failure   `json:"failure"`
-		StartedAt  *time.Time           `json:"started_at"`
-		FinishedAt *time.Time           `json:"finished_at"`
+		ID             string               `json:"id"`
+		Key            string               `json:"key"`
+		Uses           string               `json:"uses"`
+		Status         gatehouse.StepStatus `json:"status"`
+		Skipped        bool                 `json:"skipped"`
+		Attempts       int                  `json:"attempts"`
+		ActionID       string               `json:"action_id,omitempty"`
+		ChildRun       string               `json:"child_run,omitempty"`
+		IdempotencyKey string               `json:"idempotency_key,omitempty"`
+		Input          valueMetadata        `json:"input"`
+		Output         valueMetadata        `json:"output"`
+		Failure        *gatehouse.Failure   `json:"failure"`
+		StartedAt      *time.Time           `json:"started_at"`
+		FinishedAt     *time.Time           `json:"finished_at"`
 	}
 	bundleDecision struct {
 		ActionID   string                  `json:"action_id"`
@@ -225,7 +225,7 @@ func makeBundle(
 	for i, s := range run.Steps {
 		steps[i] = bundleStep{
 			ID: s.ID, Key: s.Key, Uses: s.Uses, Status: s.Status, Skipped: s.Skipped, Attempts: s.Attempts, ActionID: s.ActionID,
-			ChildRun: s.ChildRun, Key2: s.IdempotencyKey, Input: metadataOf(s.Input), Output: metadataOf(s.Output),
+			ChildRun: s.ChildRun, IdempotencyKey: s.IdempotencyKey, Input: metadataOf(s.Input), Output: metadataOf(s.Output),
 			Failure:   s.Failure,
 			StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
 		}

@@ -31,12 +31,12 @@ func (m *runTx) addSender() error {
 
 // inheritContributors stores the contributors of another run whose output this run uses.
 func (m *runTx) inheritContributors(run *gatehouse.Run) error {
-	names, err := m.runs.contributors(m.tx, run)
+	principals, err := m.runs.contributors(m.tx, run)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		if err := m.addContributor(name); err != nil {
+	for _, p := range principals {
+		if err := m.addContributor(p); err != nil {
 			return err
 		}
 	}

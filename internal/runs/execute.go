@@ -123,15 +123,14 @@ func (r *Runs) finish(ctx context.Context, w *work, worker string, res gatehouse
 	res.Generation = w.step.Generation
 	if len(res.Output) > gatehouse.MaxStepOutput {
 		f := mistake("output_too_large", "the output has more than %d bytes", gatehouse.MaxStepOutput)
-		return r.failUsing(ctx, w.step, worker, gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}, res.Usage)
+		return r.failUsing(ctx, w.step, worker, w.failure(f), res.Usage)
 	}
 	return r.complete(ctx, w, worker, res)
 }
 
 // mistaken records that an attempt failed, and that no other attempt can succeed.
 func (r *Runs) mistaken(ctx context.Context, w *work, worker string, f *gatehouse.Failure) error {
-	return r.fail(ctx, w.step, worker,
-		gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail})
+	return r.fail(ctx, w.step, worker, w.failure(f))
 }
 
 // ask makes a model call, within the budgets of workflow and tenant.

@@ -17,7 +17,7 @@ type Weights func(tenant, workspace string) (ofTenant, ofWorkspace int)
 type fair struct {
 	weights Weights
 	lanes   lease.Fair
-	looks   lease.Cursor[gatehouse.Lane]
+	cursor  lease.Cursor[gatehouse.Lane]
 }
 
 // share distributes n leases over the lanes. most returns the bounds of a lane, 0 for
@@ -34,8 +34,8 @@ func (f *fair) share(due []gatehouse.DueLane, n int, most func(gatehouse.Lane) (
 			continue
 		}
 		queues[i] = lease.Queue{
-			Path: f.path(d.Tenant, d.Workspace, d.Workflow),
-			Left: roomFor(d, s.MostOfWorkflow, s.MostOfTenant),
+			Path:  f.path(d.Tenant, d.Workspace, d.Workflow),
+			Limit: roomFor(d, s.MostOfWorkflow, s.MostOfTenant),
 		}
 	}
 	f.lanes.Divide(n, queues)
@@ -50,8 +50,8 @@ func (f *fair) path(tenant, workspace, workflow string) []lease.Part {
 	return []lease.Part{{Name: tenant, Weight: ofTenant}, {Name: workspace, Weight: ofWorkspace}, {Name: workflow}}
 }
 
-// leased charges the leased steps to their lanes.
-func (f *fair) leased(steps []*gatehouse.Step) {
+// charge charges the leased steps to their lanes.
+func (f *fair) charge(steps []*gatehouse.Step) {
 	queues := make([]lease.Queue, len(steps))
 	for i, s := range steps {
 		queues[i] = lease.Queue{Path: f.path(s.Tenant, s.Workspace, s.Workflow), Given: 1}

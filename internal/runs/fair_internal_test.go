@@ -27,7 +27,7 @@ func TestShareChargesNothing(t *testing.T) {
 			t.Fatalf("after leases that failed, %s is next", got)
 		}
 	}
-	f.leased([]*gatehouse.Step{{Tenant: "acme", Workflow: "a"}})
+	f.charge([]*gatehouse.Step{{Tenant: "acme", Workflow: "a"}})
 	if got := next(); got != "b" {
 		t.Errorf("after a lease of a, %s is next", got)
 	}

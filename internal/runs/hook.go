@@ -49,7 +49,7 @@ func (r *Runs) Receive(
 		return err
 	})
 	switch {
-	case notFound(err), err == nil && (hook == nil || r.config.Hooks == nil):
+	case isNotFound(err), err == nil && (hook == nil || r.config.Hooks == nil):
 		return nil, false, badSignature()
 	case err != nil:
 		return nil, false, err
@@ -84,7 +84,7 @@ func (r *Runs) Receive(
 	}
 	if len(ref) > maxRef || strings.ContainsRune(ref, 0) {
 		return nil, false,
-			gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref has more than %d bytes, or a NUL among them", maxRef)
+			gatehouse.E(gatehouse.CodeInvalid, "the delivery's ref is longer than %d bytes, or contains a NUL", maxRef)
 	}
 	if ref != "" {
 		ref = "webhook:" + ref

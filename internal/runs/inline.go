@@ -26,7 +26,7 @@ func (r *Runs) closeHeld(
 			return fn(m)
 		})
 	}
-	inline := w.evaluateInline(output)
+	inline := r.evaluateInline(w, output)
 	if w.storing != nil {
 		w.storing()
 	}
@@ -43,7 +43,7 @@ func (r *Runs) closeHeld(
 // inlineLimit. It runs before the transaction, which checks which of the steps are ready. The expressions may
 // use only values that were read for this step, and outputs of earlier steps in the chain. All outputs
 // together must fit the size limit of one step's output.
-func (w *work) evaluateInline(output gatehouse.JSON) map[string]*work {
+func (r *Runs) evaluateInline(w *work, output gatehouse.JSON) map[string]*work {
 	if _, n := w.step.Iteration(); w.inlineLimit == 0 || n > 1 {
 		return nil
 	}
@@ -76,7 +76,8 @@ func (w *work) evaluateInline(output gatehouse.JSON) map[string]*work {
 			if next.skip {
 				values.known.note(spec.ID, "")
 			} else {
-				values.known.note(spec.ID, orNull(next.with))
+				next.output = orNull(r.redactResult(gatehouse.StepResult{Output: next.with}).Output)
+				values.known.note(spec.ID, next.output)
 			}
 		}
 	}
@@ -108,7 +109,7 @@ func (m *runTx) executeInline(s *gatehouse.Step) (done bool, err error) {
 	if w.skip {
 		data = append(data, gatehouse.Member{Name: "skipped", Value: "true"})
 	} else {
-		s.Input, s.Output, s.IdempotencyKey = w.with, orNull(w.with), w.key
+		s.Input, s.Output, s.IdempotencyKey = w.with, w.output, w.key
 	}
 	if err := m.tx.PassStep(s, m.actor); err != nil {
 		return false, err

@@ -110,6 +110,41 @@ func testWithdrawnActionKeepsNoKey(t *testing.T, w *world) {
 	}
 }
 
+// TestAdoptionIsNoWrite: a run that has reached its limit of changes still takes an action that exists already.
+func TestAdoptionIsNoWrite(t *testing.T) { onBoth(t, testAdoptionIsNoWrite) }
+
+func testAdoptionIsNoWrite(t *testing.T, w *world) {
+	w.apply("keyed", keyed)
+	first := w.status(w.start("keyed", `{"key":"k"}`).ID, gatehouse.RunWaitingApproval)
+	w.apply("limited", `name: limited
+limits: {max_writes_per_run: 1}
+steps:
+  - id: write
+    uses: connector.shop.update
+    action_type: price_change
+    risk: med
+    with: {target: {entity_type: item, entity_ref: Y}, change: {price: "2"}}
+  - id: set
+    needs: [write]
+    uses: connector.shop.update
+    action_type: price_change
+    risk: med
+    idempotency_key: "${{ input.key }}"
+    with: {target: {entity_type: item, entity_ref: X}, change: {price: "2"}}
+    retry: {max: 0}
+`)
+	run := w.status(w.start("limited", `{"key":"k"}`).ID, gatehouse.RunWaitingApproval)
+	w.must(w.decide(w.action(run, "write"), "ana", gatehouse.Approve))
+	run = w.until(run.ID, "waiting for the other action, or final", func(r *gatehouse.Run) bool {
+		return r.Status.Final() || r.StepOf("set").ActionID != ""
+	})
+	if got := run.StepOf("set").ActionID; got != first.StepOf("set").ActionID || run.Writes != 1 {
+		t.Fatalf("%d writes: %s", run.Writes, describe(run))
+	}
+	w.must(w.decide(w.action(run, "set"), "ana", gatehouse.Approve))
+	w.status(run.ID, gatehouse.RunSucceeded)
+}
+
 // crashing is a store that, while on, drops each Update before its commit, as if the server were killed.
 type crashing struct {
 	gatehouse.Store

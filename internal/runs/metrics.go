@@ -20,10 +20,10 @@ type Metrics interface {
 // SetMetrics sets the receiver of metrics. Call it before serving.
 func (r *Runs) SetMetrics(m Metrics) { r.metrics = m }
 
-// leased announces steps that were just leased, which have no log entry, and
+// announceLeased announces steps that were just leased, which have no log entry, and
 // records how long they had been ready. It sends one hint per tenant, whatever the
 // number of steps.
-func (r *Runs) leased(steps []*gatehouse.Step) {
+func (r *Runs) announceLeased(steps []*gatehouse.Step) {
 	last := ""
 	for _, s := range steps {
 		if s.Tenant != last {

@@ -153,7 +153,7 @@ func nthKey(own string, n int) string {
 		return own
 	}
 	suffix := "~" + strconv.Itoa(n)
-	if len(own)+len(suffix) > maxKey {
+	if len(own)+len(suffix) > workflow.MaxKey {
 		sum := sha256.Sum256([]byte(own))
 		own = hex.EncodeToString(sum[:])
 	}
@@ -176,10 +176,19 @@ func (r *Runs) proposeIn(
 	if m.run.Stop != "" {
 		return nil, m.canceled(s, m.actor)
 	}
-	if over, err := r.overWrites(m); err != nil {
-		return nil, err
-	} else if over != nil {
-		return nil, m.failed(s, m.actor, *over)
+	var earlier *gatehouse.Action
+	if known == nil {
+		var err error
+		if earlier, err = m.proposedBefore(w, d.Action()); err != nil {
+			return nil, err
+		}
+	}
+	if known == nil && earlier == nil {
+		if over, err := r.overWrites(m); err != nil {
+			return nil, err
+		} else if over != nil {
+			return nil, m.failed(s, m.actor, *over)
+		}
 	}
 
 	s.Input, s.IdempotencyKey = w.with, w.key
@@ -192,11 +201,6 @@ func (r *Runs) proposeIn(
 	}
 	if known != nil {
 		return m.adopt(s, known, d)
-	}
-
-	earlier, err := m.proposedBefore(w, d.Action())
-	if err != nil {
-		return nil, err
 	}
 	if earlier != nil {
 		return earlier, m.await(s, earlier)
@@ -249,7 +253,7 @@ func (r *Runs) overWrites(m *runTx) (*gatehouse.StepFailure, error) {
 		return own
 	}
 	if full(most(m.def), m.run.Writes) {
-		return &gatehouse.StepFailure{Code: "too_many_writes", Detail: "the run has proposed as many changes as it may"}, nil
+		return &gatehouse.StepFailure{Code: "too_many_writes", Detail: "the run has reached its limit of changes"}, nil
 	}
 	for _, run := range m.ancestors {
 		def, err := r.definition(m.tx, run.Tenant, run.Workflow, run.Version)
@@ -259,7 +263,7 @@ func (r *Runs) overWrites(m *runTx) (*gatehouse.StepFailure, error) {
 		if full(most(def), run.Writes) {
 			return &gatehouse.StepFailure{
 				Code:   "too_many_writes",
-				Detail: "the run " + run.ID + " has, with the runs that it began, proposed as many changes as it may",
+				Detail: "the run " + run.ID + " and the runs that it started have reached the limit of changes",
 			}, nil
 		}
 	}
@@ -342,7 +346,7 @@ func (m *runTx) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Ac
 // runs that it retries: the starter, the author of the version, the sender of the
 // webhook, the senders of events, the workers that completed steps or pushes, and
 // the editors of actions.
-func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []string, err error) {
+func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (principals []string, err error) {
 	line := []*gatehouse.Run{run}
 	if run.ParentRun != "" || run.RetryOf != "" {
 		if line, err = tx.ListLineage(run.ID); err != nil {
@@ -355,7 +359,7 @@ func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []st
 		if err != nil {
 			return nil, err
 		}
-		names = append(append(names, run.StarterID), stored...)
+		principals = append(append(principals, run.StarterID), stored...)
 		version := definitionKey{run.Tenant, run.Workflow, run.Version}
 		if seen[version] {
 			continue
@@ -365,10 +369,10 @@ func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (names []st
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, author)
+		principals = append(principals, author)
 	}
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(s string) bool { return s == "" }), nil
+	slices.Sort(principals)
+	return slices.DeleteFunc(slices.Compact(principals), func(s string) bool { return s == "" }), nil
 }
 
 // proposerOf returns the principals that matter for a run's proposals: the proposer,
@@ -432,8 +436,8 @@ func (r *Runs) completeProposal(w *work, p *gatehouse.Proposal) *gatehouse.Propo
 	if repeated {
 		_, n := w.step.Iteration()
 		members = append(members, gatehouse.Member{Name: "iteration", Value: usecase.Encode(n)})
-		if w.before != "" {
-			members = append(members, member("previous_action", w.before))
+		if w.previousAction != "" {
+			members = append(members, member("previous_action", w.previousAction))
 		}
 	}
 	if given, err := p.Context.Fields(); err == nil {

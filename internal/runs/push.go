@@ -30,28 +30,24 @@ func (r *Runs) SetOutside(o Outside) { r.outside = o }
 
 var _ gatehouse.WorkerService = (*Runs)(nil)
 
-// outsidePushes returns the source of pushes for outside workers.
-func (r *Runs) outsidePushes() (Outside, error) {
-	if r.outside == nil {
-		return nil, gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
+// pushWorker returns the caller of a valid request, who must have the role worker, and the source of its pushes.
+func (r *Runs) pushWorker(
+	ctx context.Context, request interface{ Validate() error },
+) (*gatehouse.Caller, Outside, error) {
+	c, err := worker(ctx, request)
+	if err == nil && r.outside == nil {
+		err = gatehouse.E(gatehouse.CodeUnsupported, "no connector of type worker is configured")
 	}
-	return r.outside, nil
+	return c, r.outside, err
 }
 
 // LeasePushes leases due pushes to an outside worker. When none is due, it waits for one.
 func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
-	c, err := worker(ctx)
+	c, outside, err := r.pushWorker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
-	outside, err := r.outsidePushes()
-	if err != nil {
-		return nil, err
-	}
 	owner, proposer := ownerOf(c, q.Worker), ""
 	if q.Own {
 		proposer = c.Principal.ID
@@ -66,18 +62,11 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 
 // HeartbeatPush renews the lease of a push.
 func (r *Runs) HeartbeatPush(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
-	c, err := worker(ctx)
+	c, outside, err := r.pushWorker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q.Lease = cmp.Or(q.Lease, defaultLease)
-	outside, err := r.outsidePushes()
-	if err != nil {
-		return nil, err
-	}
 	state, err := outside.Heartbeat(ctx, c.Principal.Tenant, id, q.Generation, holder(c), q.Lease.D())
 	return state, usecase.NotFoundAs(err, "push", id)
 }
@@ -88,14 +77,7 @@ func holder(c *gatehouse.Caller) func(string) bool {
 
 // CompletePush records that the change was applied.
 func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResult) (*gatehouse.Push, error) {
-	c, err := worker(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
-		return nil, err
-	}
-	outside, err := r.outsidePushes()
+	c, outside, err := r.pushWorker(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -105,14 +87,7 @@ func (r *Runs) CompletePush(ctx context.Context, id string, q gatehouse.PushResu
 
 // FailPush records that a call failed, and how much is proven about its effect.
 func (r *Runs) FailPush(ctx context.Context, id string, q gatehouse.PushFailure) (*gatehouse.Push, error) {
-	c, err := worker(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
-		return nil, err
-	}
-	outside, err := r.outsidePushes()
+	c, outside, err := r.pushWorker(ctx, &q)
 	if err != nil {
 		return nil, err
 	}

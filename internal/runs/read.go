@@ -14,7 +14,7 @@ func (r *Runs) head(ctx context.Context, id string) (run *gatehouse.Run, err err
 		if run, err = tx.FindRunHead(id); err != nil {
 			return err
 		}
-		return r.gate.ReadRun(tx, c, run)
+		return r.gate.CheckMayReadRun(tx, c, run)
 	})
 	return run, err
 }
@@ -33,7 +33,7 @@ func (r *Runs) FindRun(ctx context.Context, id string) (run *gatehouse.Run, err 
 		if run, err = tx.FindRun(id); err != nil {
 			return err
 		}
-		return r.gate.ReadRun(tx, c, run)
+		return r.gate.CheckMayReadRun(tx, c, run)
 	})
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (r *Runs) RunDetail(ctx context.Context, id string) (*gatehouse.RunDetail, 
 	err := r.View(ctx, "run", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		run, err := tx.FindRun(id)
 		if err == nil {
-			err = r.gate.ReadRun(tx, c, run)
+			err = r.gate.CheckMayReadRun(tx, c, run)
 		}
 		if err != nil {
 			return err
@@ -147,7 +147,7 @@ func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehou
 		if step, err = tx.FindStepByAction(actionID); err != nil {
 			return err
 		}
-		return r.gate.ReadRunOf(tx, c, step.RunID)
+		return r.gate.CheckMayReadRunID(tx, c, step.RunID)
 	})
 	return step, err
 }

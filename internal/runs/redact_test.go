@@ -79,6 +79,18 @@ func testStepsTellNoSecret(t *testing.T, w *world) {
 	w.models.failures = []*gatehouse.StepFailure{{Code: "no", Detail: echo}}
 	run = ended(w.start("ask", `{}`))
 	clean("a run of a model that failed", deref(run))
+
+	// The second transform is executed inline.
+	w.apply("join", `name: join
+steps:
+  - {id: one, uses: transform, with: {text: "${{ 's3cr3t-of-' + 'the-configuration' }}"}}
+  - {id: two, needs: [one], uses: transform, with: {text: "${{ 's3cr3t-of-' + 'the-configuration' }}"}}
+`)
+	for _, s := range ended(w.start("join", `{}`)).Steps {
+		if s.Output != `{"text":"[redacted]"}` {
+			t.Errorf("the output of %s: %s", s.Key, s.Output)
+		}
+	}
 	for _, id := range all {
 		w.until(id, "bundled, with its entries in the log", func(r *gatehouse.Run) bool { return r.Evidence != "" })
 		w.must(w.store.View(t.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {

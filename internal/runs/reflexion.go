@@ -78,11 +78,12 @@ var lessons = []struct {
 	{[]string{"rejected"}, "Do not propose this change again as it was: a reviewer rejected it, for the reason given."},
 	{[]string{"expired"}, "Nobody answered in time: propose while reviewers are there, or give them longer."},
 	{[]string{"denied", "authority_revoked"},
-		"The policy does not allow this change: propose one that it does, or have the policy, or who may answer, changed " +
-			"first."},
+		"The policy does not allow this change: propose a change that it allows, or ask for a change of the policy or of " +
+			"the approvers first."},
 	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since."},
 	{[]string{"digest_mismatch", "not_approved"}, "The change was not the approved one: have an operator check it first."},
-	{[]string{"expression", "input", "proposal", "invalid"}, "Fix the workflow or its input: it cannot work like this."},
+	{[]string{"expression", "input", "proposal", "invalid"},
+		"Fix the workflow or its input: the same run would fail again."},
 	{[]string{"budget_exceeded", "too_many_writes"}, "Do less in one run, or have the limit raised."},
 	{[]string{"deadline_exceeded", "timeout", "lease_expired"}, "Allow for more time, or find out what kept it waiting."},
 	{[]string{"duplicate_key"}, "Another change has this idempotency key: give each change a key of its own."},

@@ -29,12 +29,12 @@ func (m *runTx) continueRejected(
 		if err != nil {
 			return false, err
 		}
-		back = known+len(again) <= maxRunSteps
+		back = known+len(again) <= workflow.MaxRunSteps
 	}
 
 	if !r.Continue && !back {
 		if r.Repeat != "" {
-			why.Detail = clip(why.Detail + "; the run goes back to " + r.Repeat + " no more")
+			why.Detail = clip(why.Detail + "; the run does not go back to " + r.Repeat + " again")
 		}
 		return false, nil
 	}
@@ -95,7 +95,7 @@ func (w *work) findPrevious(tx gatehouse.StepReader) error {
 		return err
 	}
 	if action, ok := old.Output.Get("action_id"); ok {
-		w.before, _ = action.Text()
+		w.previousAction, _ = action.Text()
 	}
 	return nil
 }

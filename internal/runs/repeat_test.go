@@ -84,7 +84,7 @@ func TestRejectedTooOften(t *testing.T) {
 			w.must(w.decide(w.action(now, key), "ana", gatehouse.Reject))
 		}
 		run = w.status(run.ID, gatehouse.RunFailed)
-		if run.Failure.Code != "rejected" || !strings.Contains(run.Failure.Detail, "goes back to draft no more") ||
+		if run.Failure.Code != "rejected" || !strings.Contains(run.Failure.Detail, "does not go back to draft again") ||
 			run.StepOf("review#4") != nil {
 			t.Errorf("%+v", run.Failure)
 		}

@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -358,10 +357,7 @@ func (m *runTx) held(id string, generation int) (*gatehouse.Step, error) {
 	return s, nil
 }
 
-// random returns a number in [0, 1).
-func random() float64 { return rand.Float64() }
-
-// notFound reports whether an error is ErrNotFound or has the code not_found.
-func notFound(err error) bool {
+// isNotFound reports whether an error is ErrNotFound or has the code not_found.
+func isNotFound(err error) bool {
 	return errors.Is(err, gatehouse.ErrNotFound) || gatehouse.CodeOf(err) == gatehouse.CodeNotFound
 }

@@ -127,13 +127,13 @@ func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
 func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 	var due []gatehouse.DueLane
 	err := r.store.ReadQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
-		due, err = q.DueLanes("", "", r.fair.looks.After(), lease.Walk, n)
+		due, err = q.DueLanes("", "", r.fair.cursor.After(), lease.MaxScan, n)
 		return err
 	})
 	if err != nil || len(due) == 0 {
 		return nil, err
 	}
-	r.fair.looks.Looked(len(due), due[len(due)-1].Lane)
+	r.fair.cursor.Scanned(len(due), due[len(due)-1].Lane)
 	shares := r.fair.share(due, n, func(l gatehouse.Lane) (workflow, tenant int, ok bool) {
 		limits, tenantLimits, err := r.runs.Limits(ctx, l.Tenant, l.Workflow)
 		if err != nil { // the steps of other lanes are still leased
@@ -146,7 +146,7 @@ func (r *Runtime) lease(ctx context.Context, n int) ([]*gatehouse.Step, error) {
 		return nil, nil
 	}
 	steps, err := r.runs.Claim(ctx, r.config.Owner, shares...)
-	r.fair.leased(steps)
+	r.fair.charge(steps)
 	return steps, err
 }
 

@@ -23,7 +23,7 @@ func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 			return nil
 		}
 		return gatehouse.E(gatehouse.CodeSenderNotAllowed,
-			"of agents, only the one that started the run may send it the event %s", gatehouse.Quote(event))
+			"an agent may send the event %s only to a run that the agent started", gatehouse.Quote(event))
 	}
 	names := make([]string, len(from))
 	for i, s := range from {
@@ -39,7 +39,7 @@ func (m *runTx) acceptsEvent(p *gatehouse.Principal, event string) error {
 // maySend fails with not_found unless the principal may read the run, or the workflow's
 // `from` lets it send the event. Sending does not require reading.
 func (m *runTx) maySend(c *gatehouse.Caller, event string) error {
-	err := m.runs.gate.ReadRun(m.tx, c, m.run)
+	err := m.runs.gate.CheckMayReadRun(m.tx, c, m.run)
 	if !errors.Is(err, gatehouse.ErrNotFound) {
 		return err
 	}

@@ -125,7 +125,7 @@ func (r *Runs) mayRepeat(tx gatehouse.IdentityReader, c *gatehouse.Caller, known
 	if from.by == nil {
 		return nil
 	}
-	err := r.gate.ReadRun(tx, c, known)
+	err := r.gate.CheckMayReadRun(tx, c, known)
 	if errors.Is(err, gatehouse.ErrNotFound) {
 		return gatehouse.E(gatehouse.CodeDuplicateKey, "another run has this trigger_ref")
 	}
@@ -311,7 +311,7 @@ func (r *Runs) admitLanes(
 }
 
 // mayStart returns how many of a workflow's queued runs may start now.
-func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, more int) (int, error) {
+func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, startedThisRound int) (int, error) {
 	own, tenant, err := r.Limits(ctx, q.Tenant, q.Workflow)
 	if err != nil {
 		return 0, err
@@ -321,7 +321,7 @@ func (r *Runs) mayStart(ctx context.Context, q gatehouse.QueuedLane, more int) (
 		n = min(n, most-q.WorkflowStarted)
 	}
 	if most := tenant.MaxRunsPerMin; most > 0 {
-		n = min(n, most-q.TenantStarted-more)
+		n = min(n, most-q.TenantStarted-startedThisRound)
 	}
 	return n, nil
 }
@@ -423,7 +423,7 @@ func (r *Runs) fire(ctx context.Context, s *gatehouse.Schedule, now time.Time) e
 		origin{trigger: gatehouse.TriggerSchedule, ref: "schedule:" + at, actor: "schedule"})
 	if gatehouse.CodeOf(err) == gatehouse.CodeInvalid {
 		// The workflow requires an input that no scheduled run has.
-		r.Log.Error("scheduled run not started", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
+		r.Log.ErrorContext(ctx, "scheduled run not started", "tenant", s.Tenant, "workflow", s.Workflow, "error", err)
 		err = nil
 	}
 	if err != nil {

@@ -542,7 +542,7 @@ func testKeyOfAnotherQuestion(t *testing.T, w *world) {
 }
 
 // TestTimeouts: of a child run, and of an external worker that keeps its lease
-// longer than the step may take.
+// longer than the step may take. The time for which a retried step waits for a worker does not count.
 func TestTimeouts(t *testing.T) { onBoth(t, testTimeouts) }
 
 func testTimeouts(t *testing.T, w *world) {
@@ -565,5 +565,33 @@ func testTimeouts(t *testing.T, w *world) {
 	run = w.status(run.ID, gatehouse.RunFailed)
 	if run.Failure.Code != "lease_expired" {
 		t.Errorf("%s", describe(run))
+	}
+
+	w.apply("again",
+		"name: again\nsteps:\n  - {id: page, uses: worker.again, timeout: 1s, retry: {max: 1, backoff: [10ms]}}\n")
+	run = w.start("again", `{}`)
+	lease := gatehouse.LeaseRequest{Tools: []string{"again"}, Wait: gatehouse.Duration(30 * time.Second)}
+	got, err = w.runs.LeaseSteps(w.as("bot"), lease)
+	w.must(err)
+	_, err = w.runs.FailStep(w.as("bot"), got[0].Step.ID,
+		gatehouse.StepFailure{Generation: got[0].Lease.Generation, Code: "busy", Detail: "busy", Retryable: true})
+	w.must(err)
+	w.until(run.ID, "ready again", func(r *gatehouse.Run) bool { return r.StepOf("page").Status == gatehouse.StepReady })
+	time.Sleep(1100 * time.Millisecond) // longer than the timeout
+	before := time.Now()
+	got, err = w.runs.LeaseSteps(w.as("bot"), lease)
+	w.must(err)
+	if until := got[0].Lease.ExpiresAt.Sub(before); until < 900*time.Millisecond {
+		t.Errorf("the second lease holds for %s", until)
+	}
+	_, err = w.runs.HeartbeatStep(w.as("bot"), got[0].Step.ID, gatehouse.Heartbeat{Generation: got[0].Lease.Generation})
+	w.must(err)
+	_, err = w.runs.CompleteStep(w.as("bot"), got[0].Step.ID,
+		gatehouse.StepResult{Generation: got[0].Lease.Generation, Output: `1`})
+	w.must(err)
+	detail, err := w.runs.RunDetail(w.as("admin"), run.ID)
+	w.must(err)
+	if a := detail.Attempts; len(a) != 2 || a[1].StartedAt.Before(before.Add(-100*time.Millisecond)) {
+		t.Errorf("attempts %+v", a)
 	}
 }

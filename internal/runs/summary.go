@@ -19,7 +19,7 @@ func (r *Runs) WorkflowSummary(ctx context.Context, name string) (w *gatehouse.W
 // RunReflexion returns the lesson of a finished run.
 func (r *Runs) RunReflexion(ctx context.Context, id string) (x *gatehouse.Reflexion, err error) {
 	err = r.View(ctx, "reflexion", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if err := r.gate.ReadRunOf(tx, c, id); err != nil {
+		if err := r.gate.CheckMayReadRunID(tx, c, id); err != nil {
 			return err
 		}
 		x, err = tx.FindReflexion(id)

@@ -54,7 +54,7 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	failed := 0
 	for i, ref := range refs {
 		e := r.wakeOrStop(ctx, ref)
-		if notFound(e) {
+		if isNotFound(e) {
 			e = nil
 		}
 		if ctx.Err() != nil {

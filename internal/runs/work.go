@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -18,15 +19,21 @@ import (
 // Claim leases ready steps to a worker of this process.
 func (r *Runs) Claim(
 	ctx context.Context, owner string, shares ...gatehouse.StepShare,
+) ([]*gatehouse.Step, error) {
+	return r.claim(ctx, owner, r.config.Lease, shares)
+}
+
+func (r *Runs) claim(
+	ctx context.Context, owner string, lease time.Duration, shares []gatehouse.StepShare,
 ) (steps []*gatehouse.Step, err error) {
 	err = r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
-		steps, err = q.ClaimSteps(owner, r.config.Lease, shares...)
+		steps, err = q.ClaimSteps(owner, lease, shares...)
 		return err
 	})
 	if err != nil {
 		return nil, err // after a failed commit nothing is claimed
 	}
-	r.leased(steps)
+	r.announceLeased(steps)
 	return steps, nil
 }
 
@@ -47,8 +54,10 @@ type work struct {
 	// the values that were read to evaluate it.
 	inlineLimit int
 	known       known
-	// before is the action that the previous iteration proposed, "" for none.
-	before string
+	// previousAction is the action that the previous iteration proposed, "" for none.
+	previousAction string
+	// output is the output of an inline step.
+	output gatehouse.JSON
 	// storing is called when the outcome is about to be stored; nil for none.
 	storing func()
 }
@@ -56,6 +65,11 @@ type work struct {
 // mistake returns a failure with a formatted detail.
 func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+// failure returns a permanent failure for the step under its lease.
+func (w *work) failure(f *gatehouse.Failure) gatehouse.StepFailure {
+	return gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}
 }
 
 // prepare evaluates the definition of a leased step. failure is an error in the step, err an
@@ -157,18 +171,11 @@ func (w *work) evaluate(scope *workflow.Scope) *gatehouse.Failure {
 	return nil
 }
 
-// maxKey bounds an idempotency key, in bytes, as for a proposal.
-const maxKey = 255
-
 // idempotencyKey returns the workflow's own key, else a key made of the run, the
 // step and, if the step has one, its target.
 func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 	if w.spec.IdempotencyKey != nil {
-		key, err := w.spec.IdempotencyKey.Text(scope)
-		if err == nil && (key == "" || len(key) > maxKey || strings.ContainsRune(key, 0)) {
-			err = fmt.Errorf("must have 1 to %d bytes, and no NUL among them", maxKey)
-		}
-		return key, err
+		return w.spec.Key(scope)
 	}
 	key := w.run.ID + ":" + w.step.Key
 	if target, ok := w.with.Get("target"); ok && w.spec.Kind == workflow.KindConnector {
@@ -227,10 +234,6 @@ func (r *Runs) skip(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// maxRunSteps bounds the steps of a run, including items: reading a run, and its
-// evidence, returns all of them.
-const maxRunSteps = 5000
-
 // fanOut inserts the items of a step, each a step of its own.
 func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	return r.move(ctx, w.step.Tenant, w.step.RunID, w.step.ID, worker, func(m *runTx) error {
@@ -253,15 +256,15 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		if err != nil {
 			return err
 		}
-		if n := known + len(w.items); n > maxRunSteps {
+		if n := known + len(w.items); n > workflow.MaxRunSteps {
 			return m.failed(s, worker, gatehouse.StepFailure{
 				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps, with at most %d allowed, including "+
-					"items", n, maxRunSteps),
+					"items", n, workflow.MaxRunSteps),
 			})
 		}
 
 		now := m.tx.Now()
-		before, err := m.before(s.Key)
+		earlier, err := m.earlierItems(s.Key)
 		if err != nil {
 			return err
 		}
@@ -270,7 +273,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 			item := newStep(m.run, w.spec)
 			item.Key, item.Parent, item.Item = fmt.Sprintf("%s[%d]", s.Key, i), s.ID, orNull(value)
 			item.Status, item.CreatedAt, item.ReadyAt = gatehouse.StepReady, now, &now
-			if old := before[item.Key]; old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
+			if old := earlier[item.Key]; old != nil && old.Status == gatehouse.StepSucceeded && sameItem(old, item) {
 				item.Status, item.Output, item.StartedAt, item.FinishedAt = old.Status, old.Output, old.StartedAt, old.FinishedAt
 			}
 			items[i] = item
@@ -289,9 +292,9 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// before returns, by key, the step's items in the latest retried run that has any.
+// earlierItems returns, by key, the step's items in the latest retried run that has any.
 // That run has already copied the items of earlier runs.
-func (m *runTx) before(key string) (map[string]*gatehouse.Step, error) {
+func (m *runTx) earlierItems(key string) (map[string]*gatehouse.Step, error) {
 	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
 		id := run.RetryOf
 		first, err := m.tx.FindStepOf(id, key+"[0]")
@@ -373,9 +376,9 @@ func (m *runTx) nextAttempt(s *gatehouse.Step, f gatehouse.StepFailure) (at time
 	if !f.Retryable || spec == nil {
 		return time.Time{}, false
 	}
-	most, wait := spec.Retry.Max, max(m.def.Backoff(spec, s.Attempts, random()), f.RetryAfter.D())
+	most, wait := spec.Retry.Max, max(m.def.Backoff(spec, s.Attempts, rand.Float64()), f.RetryAfter.D())
 	if insideRun(spec) {
-		most, wait = maxLost-1, afterLost(s.Attempts, random())
+		most, wait = maxLost-1, afterLost(s.Attempts, rand.Float64())
 	}
 	if s.Attempts > most {
 		return time.Time{}, false
@@ -418,17 +421,12 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns the earliest time at which the step's present attempt can have started: when the
-// step was first leased or, for a retry, when it became ready; otherwise if it was never leased.
+// began returns when the step's present attempt started; otherwise if the step was never leased.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
-	at := otherwise
 	if s.StartedAt != nil {
-		at = *s.StartedAt
+		return *s.StartedAt
 	}
-	if s.ReadyAt != nil && s.ReadyAt.After(at) && s.ReadyAt.Before(otherwise) {
-		at = *s.ReadyAt
-	}
-	return at
+	return otherwise
 }
 
 // spend stores the cost of model calls, and releases the step's claim on budgets.
@@ -502,11 +500,11 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		}
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("cached_from", other.ID))
 	}
-	below, err := m.isBelow(other)
+	waits, err := m.waitsForThisRun(other)
 	if err != nil {
 		return false, err
 	}
-	if below {
+	if waits {
 		return true, m.failed(s, m.actor, gatehouse.StepFailure{
 			Code: string(gatehouse.CodeDuplicateKey), Detail: "the step " + other.ID + " has this idempotency key, and " +
 				"waits for this run",
@@ -521,8 +519,8 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }
 
-// isBelow reports whether the step waits for this run or for one of its ancestors.
-func (m *runTx) isBelow(step *gatehouse.Step) (below bool, err error) {
+// waitsForThisRun reports whether the step waits for this run or for one of its ancestors.
+func (m *runTx) waitsForThisRun(step *gatehouse.Step) (waits bool, err error) {
 	for run := m.run; run.ParentRun != ""; {
 		if run.ParentStep == step.ID {
 			return true, nil

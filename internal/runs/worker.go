@@ -11,13 +11,16 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
 )
 
-// worker returns the caller, who must have the role worker.
-func worker(ctx context.Context) (*gatehouse.Caller, error) {
+// worker returns the caller of a valid request, who must have the role worker.
+func worker(ctx context.Context, request interface{ Validate() error }) (*gatehouse.Caller, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c, gate.Require(c, gatehouse.RoleWorker)
+	if err := gate.Require(c, gatehouse.RoleWorker); err != nil {
+		return nil, err
+	}
+	return c, request.Validate()
 }
 
 // defaultLease is the duration of a lease if the request states none.
@@ -25,11 +28,8 @@ const defaultLease = gatehouse.Span(gatehouse.DefaultStepLease)
 
 // LeaseSteps leases ready steps to an outside worker. When none is ready, it waits for one.
 func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gatehouse.LeasedStep, error) {
-	c, err := worker(ctx)
+	c, err := worker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
@@ -108,10 +108,10 @@ func stepsOf(leased []gatehouse.LeasedStep) (steps []*gatehouse.Step) {
 // workflows.
 func (r *Runs) claimFor(
 	ctx context.Context, tenant, tool, owner string, n int, lease time.Duration,
-) (steps []*gatehouse.Step, err error) {
+) ([]*gatehouse.Step, error) {
 	const lanes = 100
 	var due []gatehouse.DueLane
-	err = r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
+	err := r.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 		due, err = q.DueLanes(tenant, tool, r.lastLane(tenant, tool), lanes, n)
 		return err
 	})
@@ -123,15 +123,7 @@ func (r *Runs) claimFor(
 	if err != nil || len(shares) == 0 {
 		return nil, err
 	}
-	err = r.Store.UpdateQueues(ctx, func(q gatehouse.Queues) (err error) {
-		steps, err = q.ClaimSteps(owner, lease, shares...)
-		return err
-	})
-	if err != nil {
-		return nil, err // after a failed commit nothing is claimed
-	}
-	r.leased(steps)
-	return steps, nil
+	return r.claim(ctx, owner, lease, shares)
 }
 
 // maxLastLanes bounds the round-robin positions that are kept.
@@ -304,11 +296,8 @@ func holds(c *gatehouse.Caller, owner string) bool {
 
 // HeartbeatStep renews a lease.
 func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
-	c, err := worker(ctx)
+	c, err := worker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q.Lease = cmp.Or(q.Lease, defaultLease)
@@ -361,11 +350,8 @@ func (r *Runs) renewLease(
 
 // CompleteStep closes a step with its output.
 func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResult) (*gatehouse.Step, error) {
-	c, err := worker(ctx)
+	c, err := worker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	for i := range q.Usage {
@@ -383,11 +369,8 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 
 // FailStep records that an attempt failed.
 func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure) (*gatehouse.Step, error) {
-	c, err := worker(ctx)
+	c, err := worker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	q = r.redactFailure(q)
@@ -396,11 +379,8 @@ func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure)
 
 // ProposeStep proposes the action that is the result of a worker's step.
 func (r *Runs) ProposeStep(ctx context.Context, id string, q gatehouse.StepProposal) (*gatehouse.Action, error) {
-	c, err := worker(ctx)
+	c, err := worker(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if err := q.Validate(); err != nil {
 		return nil, err
 	}
 	s, err := r.stepFor(ctx, c, id)

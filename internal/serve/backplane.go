@@ -47,7 +47,7 @@ func newBackplane(cfg *config.Config, databaseURL, natsURL string, roles []Role,
 	}
 	if b.feed.URL == "" {
 		if cfg.Callbacks.NATS != nil {
-			return nil, errors.New("callbacks.nats: needs a cluster: see nats.url")
+			return nil, errors.New("callbacks.nats: needs NATS servers: set nats.url")
 		}
 		if databaseURL == "" {
 			return b, nil

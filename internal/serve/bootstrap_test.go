@@ -1,10 +1,13 @@
 package serve
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +58,40 @@ func TestBootstrapKeepsItsSecrets(t *testing.T) {
 	left, err := os.ReadDir(data)
 	if err != nil || len(left) != 2 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestInitKeepsItsSecrets: init prints the administrator's secrets even if it fails after it has created the
+// administrator.
+func TestInitKeepsItsSecrets(t *testing.T) {
+	t.Parallel()
+	for _, asJSON := range []bool{false, true} {
+		data := t.TempDir()
+		open := func() *Node {
+			n, err := Open(t.Context(), data, &config.Config{}, slog.New(slog.DiscardHandler))
+			must(t, err)
+			return n
+		}
+		must(t, open().Close())
+		db, err := sql.Open("sqlite", filepath.Join(data, DatabaseFile))
+		must(t, err)
+		_, err = db.Exec(`CREATE TRIGGER full BEFORE INSERT ON setup_link BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+		must(t, errors.Join(err, db.Close()))
+		g, out, _ := termtest.New(t)
+		g.JSON = asJSON
+		c := &InitCommand{StoreFlags: StoreFlags{DataFlags: DataFlags{Data: data}}}
+		if err := c.Run(g); err == nil {
+			t.Fatal("no error, although the set-up link cannot be stored")
+		}
+		key := regexp.MustCompile(`admin_key\W+(gth_[\w-]+)`).FindStringSubmatch(out.String())
+		if key == nil || !strings.Contains(out.String(), "edit_token") {
+			t.Fatalf("the secrets are lost: %s", out)
+		}
+		n := open()
+		if _, err := n.Gate.Authenticate(t.Context(), key[1]); err != nil {
+			t.Error(err)
+		}
+		must(t, n.Close())
 	}
 }
 

@@ -68,7 +68,7 @@ func BuildConnector(
 			if !slices.Contains(b.Names, name) {
 				b.Names = append(b.Names, name)
 			}
-			in, ok := cfg.Stored[name]
+			in, ok := cfg.StoredSecrets[name]
 			if entry.InStore() {
 				in, ok = name, true
 			}

@@ -15,8 +15,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/notify/webhook"
 )
 
-// caller is a channel that makes the callbacks of one type.
-type caller interface {
+// callbackChannel is a channel that makes the callbacks of one type.
+type callbackChannel interface {
 	notify.Channel
 	Check(*gatehouse.Callback) error
 }
@@ -25,11 +25,8 @@ type caller interface {
 // for the use cases.
 func (n *Node) callbacks() (infos []gate.CallbackInfo, err error) {
 	cfg := n.config.Callbacks
-	tenants := cfg.Tenants
-	if len(tenants) == 0 {
-		tenants = []string{gatehouse.DefaultTenant}
-	}
-	add := func(kind string, c caller, failure error) {
+	tenants := tenantsOrDefault(cfg.Tenants)
+	add := func(kind string, c callbackChannel, failure error) {
 		if failure != nil {
 			err = errors.Join(err, fmt.Errorf("callbacks.%s.%w", kind, failure))
 			return

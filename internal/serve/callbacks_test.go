@@ -71,13 +71,13 @@ func TestCallbackMistakes(t *testing.T) {
 		"callbacks: {webhook: {hosts: [x.example]}}":                                            "callbacks.webhook.secret: is required",
 		"callbacks: {webhook: {hosts: [x.example], secret: no}}":                                "secrets has no entry",
 		"callbacks: {webhook: {hosts: [x.example], secret: bad}}":                               "callbacks.webhook.secret: must be whsec_",
-		"callbacks: {webhook: {secret: s}}":                                                     "callbacks.webhook.hosts: is required",
+		"callbacks: {webhook: {secret: s}}":                                                     "callbacks.webhook.hosts or private_hosts is required",
 		"callbacks: {webhook: {hosts: [\"https://x\"], secret: s}}":                             "callbacks.webhook.hosts:",
 		"callbacks: {tenants: [\"a b\"]}":                                                       "callbacks.tenants:",
 		"callbacks: {nats: {prefix: \"a.*\"}}":                                                  "callbacks.nats.prefix:",
 		"callbacks: {step_functions: {region: eu-west-1, account: \"1\"}}":                      "callbacks.step_functions.access_key_id: is required",
 		"callbacks: {step_functions: {access_key_id: i, secret_access_key: k, account: \"1\"}}": "callbacks.step_functions.region:",
-		"callbacks: {webhooks: {}}":                                                             "there is no key webhooks",
+		"callbacks: {webhooks: {}}":                                                             "unknown key webhooks",
 		"channels: {callback.webhook: {kind: webhook, url: \"https://x.example\", secret: s}}":  "cannot name a channel",
 	} {
 		cfg, err := config.Parse("gatehouse.yaml", []byte(source+secrets))
@@ -140,7 +140,7 @@ callbacks:
 secrets: {i: %s, k: %s}
 links: {master_key: %q}
 sign_in: {public_url: "https://gate.example.com"}`,
-		smtp.Addr, smtp.CA, aws.URL, stepfunctionstest.KeyID, stepfunctionstest.SecretKey, ring.New()))
+		smtp.Addr, smtp.CA, aws.URL, stepfunctionstest.KeyID, stepfunctionstest.SecretKey, ring.NewMasterKey()))
 	answers := map[string]string{"approve": "SUCCEEDED", "reject": "FAILED"}
 	mails := 0
 	for _, decision := range []string{"approve", "reject"} {

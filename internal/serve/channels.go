@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,11 +41,7 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 		if err != nil {
 			return nil, fmt.Errorf("channels.%s.%w", name, err)
 		}
-		tenants := entry.Tenants
-		if len(tenants) == 0 {
-			tenants = []string{gatehouse.DefaultTenant}
-		}
-		made := &notify.Configured{Name: name, Tenants: tenants, Channel: c}
+		made := &notify.Configured{Name: name, Tenants: tenantsOrDefault(entry.Tenants), Channel: c}
 		if q := entry.Quiet; q != nil {
 			if made.Quiet, err = (gatehouse.QuietHours{From: q.From, To: q.To, Zone: q.Zone}).Read(); err != nil {
 				return nil, fmt.Errorf("channels.%s.quiet: %w", name, err)
@@ -53,6 +50,14 @@ func newChannels(cfg *config.Config, key pushKey) ([]*notify.Configured, error) 
 		list = append(list, made)
 	}
 	return list, nil
+}
+
+// tenantsOrDefault returns the configured tenants, or the default tenant if there are none.
+func tenantsOrDefault(configured []string) []string {
+	if len(configured) == 0 {
+		return []string{gatehouse.DefaultTenant}
+	}
+	return configured
 }
 
 // newChannel makes one channel; secret finds a secret by its name.
@@ -98,7 +103,7 @@ func newChannel(
 			Contact: c.Contact, CA: c.CA, AllowPrivate: c.AllowPrivate, Key: key,
 		})
 	}
-	return nil, fmt.Errorf("kind: there is no %s", gatehouse.Quote(c.Kind))
+	return nil, fmt.Errorf("kind: %s is unknown", gatehouse.Quote(c.Kind))
 }
 
 // channelInfos describes the channels for the use cases.
@@ -130,7 +135,7 @@ func (s *Server) notifier(metrics notify.Metrics) *notify.Notifier {
 	}
 	return notify.New(s.Store, s.Hub, notify.Config{
 		Channels: s.channels, Routes: routes, PublicURL: s.publicURL(), Reviews: s.Gate,
-		DigestAfter: s.config.Digest.After, DigestEvery: s.config.Digest.Every.D(), Owner: ownerName(),
+		DigestAfter: int(s.config.Digest.After), DigestEvery: s.config.Digest.Every.D(), Owner: newOwnerName(),
 		DecideUpTo: s.Gate.SlackUpTo, Withdraw: s.Gate.WithdrawGone,
 	}, metrics, s.Log)
 }
@@ -149,7 +154,7 @@ func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 	b := &email.Bounces{Store: n.Store, Log: n.Log}
 	for _, c := range n.channels {
 		if ch, ok := c.Channel.(*email.Channel); ok {
-			b.Places = append(b.Places, email.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
+			b.Channels = append(b.Channels, email.NamedChannel{Name: c.Name, Tenants: c.Tenants, Channel: ch})
 			b.Failed = func(channel string) { metrics.Notified(channel, "bounced") }
 		}
 	}
@@ -158,10 +163,10 @@ func bounces(n *Node, metrics notify.Metrics) *email.Bounces {
 
 // newSlackHandler makes the receiver of clicks in Slack, nil if no channel supports them.
 func newSlackHandler(n *Node, metrics *prometheus.Registry) (*slack.Handler, error) {
-	var places []slack.Place
+	var channels []slack.NamedChannel
 	for _, c := range n.channels {
 		if ch, ok := c.Channel.(*slack.Channel); ok {
-			places = append(places, slack.Place{Name: c.Name, Tenants: c.Tenants, Channel: ch})
+			channels = append(channels, slack.NamedChannel{Name: c.Name, Tenants: c.Tenants, Channel: ch})
 		}
 	}
 	count, err := telemetry.DecisionCounter(metrics, "slack")
@@ -169,23 +174,26 @@ func newSlackHandler(n *Node, metrics *prometheus.Registry) (*slack.Handler, err
 		return nil, err
 	}
 	return slack.NewHandler(slack.HandlerConfig{
-		Gate: countedClicks{n.Gate, count}, Store: n.Store, Hints: n.Hub, Places: places, PublicURL: n.publicURL(),
-		Owner: ownerName(), Log: n.Log,
+		Gate: observedClicks{n.Gate, count, n.tracing}, Store: n.Store, Hints: n.Hub, Channels: channels,
+		PublicURL: n.publicURL(), Owner: newOwnerName(), Log: n.Log,
 	}), nil
 }
 
-// countedClicks counts the decisions of clicks in Slack.
-type countedClicks struct {
+// observedClicks counts and traces the decisions of clicks in Slack.
+type observedClicks struct {
 	slack.Gate
-	count func(gatehouse.DecisionResult)
+	count   func(gatehouse.DecisionResult)
+	tracing *telemetry.Tracing
 }
 
-func (s countedClicks) CarryOutSlackClick(
+func (s observedClicks) CarryOutSlackClick(
 	ctx context.Context, c *gatehouse.SlackClick,
 ) (result, said string, err error) {
+	began := time.Now()
 	result, said, err = s.Gate.CarryOutSlackClick(ctx, c)
 	if err == nil {
 		s.count(clickResult(result))
+		s.tracing.Clicked(ctx, began, c, result)
 	}
 	return result, said, err
 }

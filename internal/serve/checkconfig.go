@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -12,9 +11,9 @@ import (
 )
 
 const (
-	// configurationStands is how long a result is reused, so that repeated requests
+	// configurationMaxAge is how long a result is reused, so that repeated requests
 	// do not call targets and providers more often.
-	configurationStands = 15 * time.Second
+	configurationMaxAge = 15 * time.Second
 	connectorCheck      = "connector "
 )
 
@@ -23,33 +22,38 @@ const (
 type ownConfiguration struct {
 	// stored has the configuration with the connectors of the store.
 	stored *storeConnectors
-	mu     sync.Mutex
-	at     time.Time
-	found  []term.Check
+	// checking is the lock of results; waiting for it ends with the caller's context.
+	checking chan struct{}
+	at       time.Time
+	found    []term.Check
 }
 
-// results returns the checks and their time, at most configurationStands ago. The checks continue when
+func newOwnConfiguration(stored *storeConnectors) *ownConfiguration {
+	return &ownConfiguration{stored: stored, checking: make(chan struct{}, 1)}
+}
+
+// results returns the checks and their time, at most configurationMaxAge ago. The checks continue when
 // the caller's context ends, because other callers use the results.
-func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.at.IsZero() || time.Since(o.at) >= configurationStands {
-		l := &ConfigChecker{stored: o.stored.secrets}
+func (o *ownConfiguration) results(ctx context.Context) (time.Time, []term.Check, error) {
+	select {
+	case o.checking <- struct{}{}:
+		defer func() { <-o.checking }()
+	case <-ctx.Done():
+		return time.Time{}, nil, ctx.Err()
+	}
+	if o.at.IsZero() || time.Since(o.at) >= configurationMaxAge {
+		l := &ConfigChecker{serving: true, stored: o.stored.secrets}
 		l.All(context.WithoutCancel(ctx), o.stored.config())
 		l.replica(o.stored.state.Load())
 		o.at, o.found = time.Now(), l.Checks
 	}
-	return o.at, o.found
+	return o.at, o.found, nil
 }
 
 // visibleTo reports whether people of a tenant may see a check. The check of a connector is shown to
 // the tenants that it serves, all others to the default tenant, whose administrators run the
-// server. The check "open" is shown to nobody: it uses the first policy. At its start, a server logs
-// the changes that its active policies leave ungated.
+// server.
 func (o *ownConfiguration) visibleTo(tenant string, c term.Check) bool {
-	if c.Name == "open" {
-		return false
-	}
 	name, ok := strings.CutPrefix(c.Name, connectorCheck)
 	if !ok {
 		return tenant == gatehouse.DefaultTenant
@@ -67,7 +71,10 @@ func (c *StoreChecker) CheckConfiguration(ctx context.Context) (*gatehouse.Confi
 	if !caller.Principal.Has(gatehouse.RoleOperator) {
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleOperator)
 	}
-	at, found := c.own.results(ctx)
+	at, found, err := c.own.results(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := &gatehouse.ConfigurationCheck{At: at.UTC(), Checks: []gatehouse.ConfigurationFinding{}}
 	for _, one := range found {
 		if c.own.visibleTo(caller.Principal.Tenant, one) {

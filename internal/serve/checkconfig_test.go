@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // TestServersOwnConfiguration: an operator sees the checks of the tenant's own targets, without
@@ -45,7 +47,7 @@ connectors:
 	must(t, os.WriteFile(file, []byte(src), 0o600))
 	cfg, err := config.Load(file)
 	must(t, err)
-	checker := &StoreChecker{own: &ownConfiguration{stored: newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler))}}
+	checker := &StoreChecker{own: newOwnConfiguration(newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler)))}
 	as := func(tenant string, role gatehouse.Role) context.Context {
 		return gatehouse.NewContext(t.Context(), &gatehouse.Caller{
 			Principal: &gatehouse.Principal{ID: "prn_1", Tenant: tenant, Roles: []gatehouse.Role{role}},
@@ -82,4 +84,27 @@ connectors:
 		err) != gatehouse.CodeRoleRequired {
 		t.Errorf("an auditor: %v", err)
 	}
+}
+
+// TestSlowConfigurationCheck: a request that waits for the checks of another request ends with its own context.
+func TestSlowConfigurationCheck(t *testing.T) {
+	t.Parallel()
+	asked, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(asked); <-answer }))
+	defer slow.Close()
+	cfg := servetest.Config(t, `models: {m: {type: openai, allow_private: true, base_url: "`+slow.URL+`"}}`)
+	own := newOwnConfiguration(newStoreConnectors(cfg, nil, slog.New(slog.DiscardHandler)))
+	first := make(chan error, 1)
+	go func() {
+		_, _, err := own.results(t.Context())
+		first <- err
+	}()
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	time.AfterFunc(2*time.Second, func() { close(answer) })
+	if _, _, err := own.results(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the second request: %v", err)
+	}
+	must(t, <-first)
 }

@@ -20,7 +20,7 @@ func (l *ConfigChecker) OpenSecrets(ctx context.Context, cfg *config.Config, dat
 		return
 	}
 	if err := l.readSecrets(ctx, cfg, data, databaseURL); err != nil {
-		l.add("secrets", term.CheckNote, "those of the store could not be read: %v", err)
+		l.add("secrets", term.CheckNote, "the secrets of the store could not be read: %v", err)
 	}
 }
 
@@ -30,7 +30,7 @@ func (l *ConfigChecker) OpenPolicies(ctx context.Context, cfg *config.Config, da
 	if l.Offline {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	active, err := readPolicies(ctx, cfg, data, databaseURL)
 	switch {
@@ -61,7 +61,7 @@ func readPolicies(
 
 func (l *ConfigChecker) readSecrets(ctx context.Context, cfg *config.Config, data, databaseURL string) error {
 	log := slog.New(slog.DiscardHandler)
-	if err := readMasterKey(cfg, data); err != nil {
+	if err := readMasterKey(cfg, data, databaseURL); err != nil {
 		return err
 	}
 	master, err := masterKey(cfg)

@@ -63,5 +63,5 @@ func (c *StoreChecker) CheckStore(ctx context.Context, held []gatehouse.LogHead)
 		return nil, gatehouse.E(gatehouse.CodeRoleRequired, "this needs an administrator of the tenant %s",
 			gatehouse.DefaultTenant)
 	}
-	return c.Check(ctx, invariants.Options{Held: held, Tenant: gatehouse.DefaultTenant})
+	return c.Check(ctx, invariants.Options{KnownHeads: held, Tenant: gatehouse.DefaultTenant})
 }

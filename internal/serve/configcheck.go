@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -70,7 +69,7 @@ func (c *CheckCommand) Run(g *term.IO) error {
 		return term.Usagef("there is no folder %s: name the data folder with --data, or a configuration file", c.Data)
 	}
 	l := &ConfigChecker{Offline: c.Offline}
-	cfg := l.File(&c.DataFlags)
+	cfg := l.File(&c.DataFlags, string(c.DatabaseURL))
 	if cfg != nil {
 		cfg = l.merge(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 		l.OpenSecrets(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
@@ -86,13 +85,15 @@ func (c *CheckCommand) Run(g *term.IO) error {
 	return g.PrintChecks(l.Checks)
 }
 
-// lookTimeout bounds one check of another system.
-const lookTimeout = 10 * time.Second
+// checkTimeout bounds one check of another system.
+const checkTimeout = 10 * time.Second
 
 // ConfigChecker checks a configuration and collects the results.
 type ConfigChecker struct {
 	Checks  []term.Check
 	Offline bool
+	// serving is true in a server. It omits the check "open": see warnOpen.
+	serving bool
 	// stored has the secrets of the store; nil if they were not read.
 	stored *storeSecrets
 	// active are the active policies of the store by tenant, nil if they were not read; unread says why.
@@ -104,21 +105,28 @@ func (l *ConfigChecker) add(name, result, format string, args ...any) {
 	l.Checks = append(l.Checks, term.Check{Name: name, Result: result, Detail: fmt.Sprintf(format, args...)})
 }
 
-// File reads the configuration. It returns nil for an unusable one.
-func (l *ConfigChecker) File(f *DataFlags) *config.Config {
-	name := cmp.Or(f.Config, filepath.Join(f.Data, "gatehouse.yaml"))
+// File reads the configuration and, as serve does, the master key of the data folder. It returns nil for an
+// unusable configuration.
+func (l *ConfigChecker) File(f *DataFlags, databaseURL string) *config.Config {
+	name := f.file()
 	cfg, err := config.Load(name)
 	switch {
 	case err == nil:
 		l.add("file", term.CheckOK, "%s", name)
 	case errors.Is(err, fs.ErrNotExist) && f.Config == "":
 		l.add("file", term.CheckNote, "there is no %s: no connector is known; gatehouse config init writes one", name)
-		return &config.Config{}
+		cfg = &config.Config{}
 	default:
 		for _, problem := range strings.Split(err.Error(), "\n") {
 			l.add("file", term.CheckFail, "%s", problem)
 		}
 		return nil
+	}
+	if f.Data == "" {
+		return cfg
+	}
+	if err := readMasterKey(cfg, f.Data, databaseURL); err != nil {
+		l.add("master key", term.CheckFail, "%v", err)
 	}
 	return cfg
 }
@@ -127,46 +135,46 @@ func (l *ConfigChecker) File(f *DataFlags) *config.Config {
 func (l *ConfigChecker) All(ctx context.Context, cfg *config.Config) {
 	s := newSecretUse(cfg)
 	s.uses(cfg.Callbacks.Secrets())
-	type look struct {
+	type check struct {
 		name string
-		at   func(*ConfigChecker, string)
+		run  func(*ConfigChecker, string)
 	}
-	var looks []look
+	var checks []check
 	for _, name := range slices.Sorted(maps.Keys(cfg.Connectors)) {
-		looks = append(looks, look{"connector " + name, func(l *ConfigChecker, as string) {
+		checks = append(checks, check{"connector " + name, func(l *ConfigChecker, as string) {
 			l.target(ctx, as, cfg.Connectors[name], s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Models)) {
-		looks = append(looks, look{"model " + name, func(l *ConfigChecker, as string) {
+		checks = append(checks, check{"model " + name, func(l *ConfigChecker, as string) {
 			l.model(ctx, as, cfg.Models[name], s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Channels)) {
-		looks = append(looks, look{"channel " + name, func(l *ConfigChecker, as string) {
+		checks = append(checks, check{"channel " + name, func(l *ConfigChecker, as string) {
 			l.channel(as, cfg.Channels[name], cfg, s)
 		}})
 	}
 	for _, name := range slices.Sorted(maps.Keys(cfg.Hooks.Targets)) {
-		looks = append(looks, look{"target reports " + name, func(l *ConfigChecker, as string) {
+		checks = append(checks, check{"target reports " + name, func(l *ConfigChecker, as string) {
 			l.targetSource(as, name, cfg.Hooks.Targets, s)
 		}})
 	}
 	for _, p := range cfg.SignIn.OIDC {
-		looks = append(looks, look{"sign-in " + p.Name, func(l *ConfigChecker, as string) { l.issuer(ctx, as, p) }})
+		checks = append(checks, check{"sign-in " + p.Name, func(l *ConfigChecker, as string) { l.issuer(ctx, as, p) }})
 	}
-	found := make([]ConfigChecker, len(looks))
+	found := make([]ConfigChecker, len(checks))
 	var work sync.WaitGroup
-	for i, one := range looks {
+	for i, one := range checks {
 		found[i].Offline, found[i].stored = l.Offline, l.stored
-		work.Go(func() { one.at(&found[i], one.name) })
+		work.Go(func() { one.run(&found[i], one.name) })
 	}
 	work.Wait()
 	for _, f := range found {
 		l.Checks = append(l.Checks, f.Checks...)
 	}
 	l.secrets(cfg, s)
-	if l.policy(cfg) {
+	if l.policy(cfg) && !l.serving {
 		l.open(ctx, cfg)
 	}
 	l.redact(cfg)
@@ -219,7 +227,7 @@ func (s *secretUse) uses(names []string) {
 
 // target builds a connector as serve does, and probes its target.
 func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Connector, s *secretUse) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	value := NoStoredSecret
 	if l.stored != nil {
@@ -241,7 +249,7 @@ func (l *ConfigChecker) target(ctx context.Context, name string, entry config.Co
 	case b.Unready != nil:
 		l.add(name, term.CheckFail, "%v", b.Unready)
 	case entry.Type == "worker":
-		l.add(name, term.CheckOK, "carried out by workers that lease it")
+		l.add(name, term.CheckOK, "workers lease and carry out its changes")
 	case entry.Type == "mcp":
 		l.add(name, term.CheckOK, "carried out by the proxy in front of the MCP server")
 	case !ok:
@@ -333,7 +341,7 @@ func (l *ConfigChecker) model(ctx context.Context, name string, m config.Model, 
 // issuer requests the published metadata of an OpenID Connect provider.
 func (l *ConfigChecker) issuer(ctx context.Context, name string, p config.OIDC) {
 	if p.ClientSecret == "" {
-		l.add(name, term.CheckNote, "there is no client_secret: the provider must take a public client")
+		l.add(name, term.CheckNote, "there is no client_secret: the provider must accept a public client")
 	}
 	if l.Offline {
 		l.add(name, term.CheckOK, "not called")
@@ -352,7 +360,7 @@ func (l *ConfigChecker) issuer(ctx context.Context, name string, p config.OIDC) 
 
 // get follows no redirect: a key goes to the configured address only.
 func (l *ConfigChecker) get(ctx context.Context, address string, header http.Header) (status int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -390,7 +398,7 @@ func (l *ConfigChecker) secrets(cfg *config.Config, s *secretUse) {
 			present++
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.Stored)) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.StoredSecrets)) {
 		if !s.used[name] {
 			l.add("secret "+name, term.CheckNote, "no connector uses it")
 		}
@@ -403,7 +411,7 @@ func (l *ConfigChecker) secrets(cfg *config.Config, s *secretUse) {
 // policy parses the first policy, and runs the tests in it.
 func (l *ConfigChecker) policy(cfg *config.Config) bool {
 	if cfg.Policy.File == "" {
-		l.add("policy", term.CheckOK, "the built-in one, for a tenant that has none stored")
+		l.add("policy", term.CheckOK, "the built-in policy, for a tenant without a stored policy")
 		return true
 	}
 	src, err := os.ReadFile(cfg.Policy.File)
@@ -429,7 +437,7 @@ func (l *ConfigChecker) policy(cfg *config.Config) bool {
 		}
 	}
 	if reported == 0 {
-		l.add("policy", term.CheckOK, "%s, for a tenant that has none stored", cfg.Policy.File)
+		l.add("policy", term.CheckOK, "%s, for a tenant without a stored policy", cfg.Policy.File)
 	}
 	return true
 }
@@ -490,7 +498,7 @@ func (l *ConfigChecker) nats(ctx context.Context, c feed.Config) {
 		return
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout/2)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout/2)
 	defer cancel()
 	for again := time.NewTicker(50 * time.Millisecond); !conn.IsConnected(); {
 		select {
@@ -501,12 +509,4 @@ func (l *ConfigChecker) nats(ctx context.Context, c feed.Config) {
 		}
 	}
 	l.add("nats", term.CheckOK, "answers")
-}
-
-// warnings returns the checks to report at the start: all but passed ones and "open".
-func (l *ConfigChecker) warnings() []term.Check {
-	return slices.DeleteFunc(slices.Clone(l.Checks), func(c term.Check) bool {
-		return c.Result == term.CheckOK ||
-			c.Name == "open"
-	})
 }

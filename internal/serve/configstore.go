@@ -19,7 +19,7 @@ func (l *ConfigChecker) database(ctx context.Context, url string) {
 		l.add("store", term.CheckOK, "not called")
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	found, err := postgres.Probe(ctx, url)
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *ConfigChecker) database(ctx context.Context, url string) {
 
 // folder checks the database file of a data folder.
 func (l *ConfigChecker) folder(ctx context.Context, data string) {
-	path := filepath.Join(data, "gatehouse.db")
+	path := filepath.Join(data, DatabaseFile)
 	version, err := sqlite.FileVersion(ctx, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,15 +49,15 @@ func (l *ConfigChecker) version(what string, found, known int) {
 	case found == 0:
 		l.add("store", term.CheckNote, "%s answers and has no tables yet: gatehouse serve makes them", what)
 	case found > known:
-		l.add("store", term.CheckFail, "%s is of version %d, this program knows versions up to %d: a newer Gatehouse "+
+		l.add("store", term.CheckFail, "%s has schema version %d, this program knows versions up to %d: a newer Gatehouse "+
 			"wrote it", what, found, known)
 	case found < shared.BaseVersion:
-		l.add("store", term.CheckFail, "%s is of version %d, from before 0.1.0: this program does not read it", what,
+		l.add("store", term.CheckFail, "%s has schema version %d, from before 0.1.0: this program does not read it", what,
 			found)
 	case found < known:
-		l.add("store", term.CheckNote, "%s is of version %d: gatehouse serve migrates it to %d when it starts",
+		l.add("store", term.CheckNote, "%s has schema version %d: gatehouse serve migrates it to %d when it starts",
 			what, found, known)
 	default:
-		l.add("store", term.CheckOK, "%s, of version %d", what, found)
+		l.add("store", term.CheckOK, "%s, schema version %d", what, found)
 	}
 }

@@ -2,6 +2,8 @@ package serve
 
 import (
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,7 +12,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest/migrated"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
+	"github.com/gatehouse-dev/gatehouse/internal/termtest"
 )
 
 // TestConfigCheckLooksAtTheStore: the check reports whether the store answers and its version, and
@@ -57,6 +61,36 @@ func TestConfigCheckLooksAtTheStore(t *testing.T) {
 	n, err := Open(t.Context(), dir, &config.Config{}, slog.New(slog.DiscardHandler))
 	must(t, err)
 	must(t, n.Close())
-	want(term.CheckOK, "of version", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
+	want(term.CheckOK, "schema version", func(l *ConfigChecker) { l.folder(t.Context(), dir) })
 	want(term.CheckNote, "gatehouse serve migrates it to 101", func(l *ConfigChecker) { l.version("a store", 100, 101) })
+}
+
+// TestConfigCheckReadsTheMasterKey: config check uses the master key of the data folder as serve does, which ignores it
+// when the store is a database.
+func TestConfigCheckReadsTheMasterKey(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "gatehouse.yaml"), []byte(`
+secrets: {CRM: "store:crm-token"}
+channels: {mail: {kind: email, smtp: "localhost:25", from: a@example.com, bounces: bounce@example.com}}
+`), 0o600))
+	key := func(text string) { must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(text), 0o600)) }
+	key(ring.NewMasterKey())
+	const missing = "bounces needs a master key"
+	for url, want := range map[DatabaseURL]bool{"": false, "postgres://127.0.0.1:1/none?sslmode=disable": true} {
+		g, out, _ := termtest.New(t)
+		c := &CheckCommand{DataFlags: DataFlags{Data: dir}, DatabaseURL: url, Offline: true}
+		must(t, c.Run(g))
+		if strings.Contains(out.String(), missing) != want {
+			t.Errorf("with the database %q:\n%s", url, out)
+		}
+	}
+	key("")
+	cfg, err := config.Load(filepath.Join(dir, "gatehouse.yaml"))
+	must(t, err)
+	l := &ConfigChecker{}
+	l.OpenSecrets(t.Context(), cfg, dir, "postgres://127.0.0.1:1/none?sslmode=disable")
+	if len(l.Checks) != 1 || strings.Contains(l.Checks[0].Detail, masterKeyFile) {
+		t.Errorf("an unused master key with a database: %+v", l.Checks)
+	}
 }

@@ -45,11 +45,7 @@ func amountsOf(c connector.Connector, op connector.Listed) []string {
 	}
 	for _, entity := range types {
 		call := connector.Call{Operation: op.Name, ProposedChange: "{}", Target: gatehouse.Target{EntityType: entity}}
-		d := connector.DeclaredOf(c, op.Operation, call)
-		if d == nil {
-			continue
-		}
-		for _, f := range d.Amounts {
+		for _, f := range connector.DeclaredOf(c, op.Operation, call).Amounts {
 			text := f.Field
 			if f.Currency != "" {
 				text += " in " + f.Currency

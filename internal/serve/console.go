@@ -21,7 +21,7 @@ func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (ht
 	if err != nil {
 		return nil, err
 	}
-	reviews, err := telemetry.CountReviews(metrics, n.Gate)
+	reviews, err := telemetry.CountReviews(metrics, n.tracing.Reviews(n.Gate))
 	if err != nil {
 		return nil, err
 	}
@@ -33,6 +33,6 @@ func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (ht
 		Connectors: connectorPages{n}, ConnectorStore: n.Gate,
 		Browser: n.Gate, Sessions: n.Gate, Self: n.Gate, Views: n.Gate, Snoozes: n.Gate,
 		SignIn: ceremonies, Hints: n.Hub, Log: n.Log,
-		PublicURL: signIn.PublicURL, TLS: n.secure != nil, Development: n.development,
+		PublicURL: signIn.PublicURL, TLS: n.certSource != nil, Development: n.development,
 	})
 }

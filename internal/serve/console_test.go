@@ -22,7 +22,7 @@ connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: tr
   operations: {update: {method: POST, path: "/x"}}}}`)
 	a := servetest.Propose(t, servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
 		gatehouse.RoleProposer), "1")
-	link, err := s.Gate.CreateSetupLink(servetest.AdminContext(t, s.Gate, creds), creds.ID)
+	link, err := s.Gate.CreateSetupLink(servetest.CallerContext(t, s.Gate, creds), creds.ID)
 	must(t, err)
 	in, err := s.Gate.RedeemSetupLink(t.Context(), link.Token, gatehouse.Browser{})
 	must(t, err)

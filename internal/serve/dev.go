@@ -190,10 +190,7 @@ func (c *devServeCmd) banner(
 			"setup_url": creds.URL + link.Path, "breakers": append([]string{}, breakers...),
 		})
 	}
-	title := "Gatehouse " + version.Number
-	if g.Color {
-		title = term.Paint(true, term.Bold, title)
-	}
+	title := term.Paint(g.Color, term.Bold, "Gatehouse "+version.Number)
 	stopped := ""
 	for _, sentence := range breakers {
 		stopped += "├─ Breaker  " + term.Safe(sentence) + "\n"
@@ -260,7 +257,7 @@ func logFile(data string) (*slog.Logger, *os.File, error) {
 
 type devEnvCmd struct {
 	Data string `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	As   string `help:"Whose: admin, who can decide; reviewer, for a second vote; or agent, who can propose." enum:"admin,reviewer,agent" default:"admin"`
+	As   string `help:"The principal: admin can decide, reviewer gives a second vote, agent can propose." enum:"admin,reviewer,agent" default:"admin"`
 }
 
 func (*devEnvCmd) Help() string {

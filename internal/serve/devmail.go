@@ -118,8 +118,8 @@ pre{white-space:pre-wrap;overflow-wrap:anywhere;margin:.75rem 0 0;font-size:.85r
 .meta{opacity:.75;font-size:.85rem}a{overflow-wrap:anywhere}
 </style></head><body>
 <h1>Caught mail</h1>
-<p class="meta">Development mode sends no mail. These are the last ones, the newest first; they are gone when it stops.
-<a href="">Look again</a> · <a href="/inbox">Inbox</a></p>
+<p class="meta">Development mode sends no mail. This page shows the last 200 mails, newest first, until the server
+stops. <a href="">Look again</a> · <a href="/inbox">Inbox</a></p>
 {{range .}}<article data-testid="mail"><h2>{{.Subject}}</h2>
 <p class="meta">to {{.To}} at {{.At.Format "15:04:05"}}</p>
 <pre>{{range .Parts}}{{if .Link}}<a href="{{.Text}}" rel="noreferrer">{{.Text}}</a>{{else}}{{.Text}}{{end}}{{end}}</pre></article>

@@ -58,30 +58,33 @@ func (c *InitCommand) Run(g *term.IO) error {
 		return err
 	}
 	creds, err := n.Gate.Bootstrap(g.Ctx)
-	var link *gatehouse.NewSetupLink
+	if err != nil {
+		return initError(errors.Join(err, n.Close()), c.place())
+	}
+	// The key and the edit token cannot be read again, so an error does not keep them from being handed over.
+	var at, token string
+	link, err := firstSetupLink(g.Ctx, n, creds)
 	if err == nil {
-		link, err = firstSetupLink(g.Ctx, n, creds)
+		at, token = SetupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link), link.Token
 	}
-	if err := errors.Join(err, n.Close()); err != nil {
-		return initError(err, c.place())
-	}
-	at := SetupURL(cmp.Or(cfg.SignIn.PublicURL, c.Listen.url()), link)
-	if secret != nil {
-		return secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken,
-			"setup_url": at})
-	}
-	if g.JSON {
-		return term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, link.Token})
+	err = errors.Join(err, n.Close())
+	switch {
+	case secret != nil:
+		return errors.Join(err, secret.fill(g.Ctx, map[string]string{"admin_key": creds.Key, "edit_token": creds.EditToken,
+			"setup_url": at}))
+	case g.JSON:
+		return errors.Join(err, term.WriteJSON(g.Stdout, initAnswer{adminCredentials{creds.Key, creds.EditToken}, at, token}))
 	}
 	g.Say("The administrator's secrets, shown only once:")
-	if _, err = fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken,
-		at); err != nil {
+	_, written := fmt.Fprintf(g.Stdout, "admin_key\t%s\nedit_token\t%s\nsetup_url\t%s\n", creds.Key, creds.EditToken, at)
+	if err := errors.Join(err, written); err != nil {
 		return err
 	}
 	g.Say("Next: start the server, and open setup_url in a browser to sign in. For the command line, set " +
 		"GATEHOUSE_KEY and\n" +
 		"GATEHOUSE_EDIT_TOKEN to the first two, or keep them: gatehouse context add NAME --key … --edit-token …\n" +
-		"Make a second person who approves: else what the administrator, or an agent that they sponsor, proposes is denied.\n" +
+		"Create a second person with the role approver: without one, proposals of the administrator and of the agents\n" +
+		"that they sponsor are denied.\n" +
 		"    gatehouse principal create --name ana --kind person --role approver")
 	return nil
 }

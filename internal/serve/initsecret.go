@@ -51,7 +51,7 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 		base: "https://" + net.JoinHostPort(host, port)}
 	roots := x509.NewCertPool()
 	if host == "" || s.token == "" || s.namespace == "" || !roots.AppendCertsFromPEM([]byte(read("ca.crt"))) {
-		return nil, errors.New("--kubernetes-secret works in a pod with the token of a service account only")
+		return nil, errors.New("--kubernetes-secret works only in a pod that has a service account token")
 	}
 	s.client = &http.Client{Timeout: 10 * time.Second,
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}}}
@@ -69,7 +69,7 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	case status == http.StatusCreated:
 		return false, s.tryToFill(ctx)
 	case status != http.StatusConflict:
-		return false, fmt.Errorf("make the secret %s: the Kubernetes API answers %d", s.name, status)
+		return false, fmt.Errorf("create the Secret %s: the Kubernetes API answers %d", s.name, status)
 	}
 	status, body, err := s.call(ctx, http.MethodGet, "/"+s.name, nil)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 	}
 	var there secretObject
 	if status != http.StatusOK || json.Unmarshal(body, &there) != nil {
-		return false, fmt.Errorf("read the secret %s: the Kubernetes API answers %d", s.name, status)
+		return false, fmt.Errorf("read the Secret %s: the Kubernetes API answers %d", s.name, status)
 	}
 	if there.Data["admin_key"] != "" {
 		return true, nil
@@ -90,15 +90,15 @@ func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
 func (s *clusterSecret) tryToFill(ctx context.Context) error {
 	status, _, err := s.call(ctx, http.MethodPut, "/"+s.name+"?dryRun=All", s.object(nil))
 	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("fill the secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
+		err = fmt.Errorf("update the Secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
 	}
 	return err
 }
 
-// fill stores the values. It retries a failed call for a minute, because the values
+// fill stores the values. It retries a failed call for a minute, also after the end of ctx, because the values
 // cannot be read again afterwards.
 func (s *clusterSecret) fill(ctx context.Context, values map[string]string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	for {
 		status, _, err := s.call(ctx, http.MethodPut, "/"+s.name, s.object(values))

@@ -16,10 +16,10 @@ import (
 // masterKeyFile is the name of the master key's file in a data folder.
 const masterKeyFile = "master.key"
 
-// readMasterKey reads the master key of the data folder if the configuration has
-// none.
-func readMasterKey(cfg *config.Config, data string) error {
-	if cfg.Links.MasterKey != "" {
+// readMasterKey reads the master key of the data folder if the configuration has none and the store is not in a
+// database.
+func readMasterKey(cfg *config.Config, data, databaseURL string) error {
+	if cfg.Links.MasterKey != "" || databaseURL != "" {
 		return nil
 	}
 	b, err := os.ReadFile(filepath.Join(data, masterKeyFile))
@@ -58,7 +58,7 @@ func makeMasterKey(cfg *config.Config, data string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, ring.New())
+	_, err = fmt.Fprintln(f, ring.NewMasterKey())
 	return errors.Join(err, f.Sync(), f.Close())
 }
 

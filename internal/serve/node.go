@@ -44,8 +44,8 @@ type Node struct {
 	Log      *slog.Logger
 	// checks is nil for a store that a [StoreChecker] cannot open.
 	checks gatehouse.CheckService
-	// secure is the source of the certificate, nil for plain HTTP.
-	secure *secure
+	// certSource is the source of the certificate, nil for plain HTTP.
+	certSource *certSource
 	// tracing is nil unless the environment asks for it.
 	tracing *telemetry.Tracing
 	*Backplane
@@ -64,15 +64,8 @@ func Open(ctx context.Context, data string, cfg *config.Config, log *slog.Logger
 func openNodeWith(
 	ctx context.Context, data string, cfg *config.Config, b *Backplane, log *slog.Logger,
 ) (*Node, error) {
-	if err := readMasterKey(cfg, data); err != nil {
-		return nil, err
-	}
-	n, err := NewNode(ctx, cfg, b, log, func() (gatehouse.Store, error) { return openFolder(ctx, data, log) })
-	if err != nil {
-		return nil, err
-	}
-	n.checks = &StoreChecker{Data: data, Log: log, own: &ownConfiguration{stored: n.stored}}
-	return n, nil
+	f := StoreFlags{DataFlags: DataFlags{Data: data}}
+	return f.Open(ctx, cfg, b, log)
 }
 
 // openFolder makes a data folder if it is missing, and opens its store.

@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -23,7 +24,8 @@ type prober struct {
 	log     *slog.Logger
 	// redact removes the secrets of the configuration from a target's answer.
 	redact func(string) string
-	down   map[string]bool
+	// down has the targets of the last probe, and whether each was down.
+	down map[string]bool
 }
 
 func newProber(
@@ -34,6 +36,7 @@ func newProber(
 
 // probe probes each target once.
 func (p *prober) probe(ctx context.Context) {
+	gone := maps.Clone(p.down)
 	for _, t := range p.targets() {
 		target, ok := t.Connector.(connector.Prober)
 		if !ok && t.Unready == nil {
@@ -48,6 +51,7 @@ func (p *prober) probe(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		delete(gone, t.Name)
 		p.metric.Probed(t.Name, err == nil)
 		switch {
 		case err != nil && !p.down[t.Name]:
@@ -57,5 +61,9 @@ func (p *prober) probe(ctx context.Context) {
 			p.log.Info("a target can be used again", "connector", t.Name)
 		}
 		p.down[t.Name] = err != nil
+	}
+	for name := range gone {
+		delete(p.down, name)
+		p.metric.Gone(name)
 	}
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/telemetry"
 )
 
-// A target that cannot be used is logged once, and once more when it can be used again.
+// A target that cannot be used is logged once, and once more when it can be used again. A removed target has no
+// metric.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -27,7 +28,8 @@ func TestProbe(t *testing.T) {
 	t.Cleanup(func() { _ = c.(io.Closer).Close() })
 	var words bytes.Buffer
 	metrics := prometheus.NewRegistry()
-	p := newProber(func() []dispatch.Target { return []dispatch.Target{{Name: "shop", Connector: c}} },
+	targets := []dispatch.Target{{Name: "shop", Connector: c}}
+	p := newProber(func() []dispatch.Target { return targets },
 		telemetry.NewTargets(metrics), func(s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
 		slog.New(slog.NewTextHandler(&words, nil)))
 	check := func(up float64, told, again int) {
@@ -59,6 +61,14 @@ func TestProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(0, 2, 1)
+	all := targets
+	targets = nil
+	p.probe(t.Context())
+	if found, err := metrics.Gather(); err != nil || len(found) != 0 {
+		t.Errorf("without a target: %v, %v", found, err)
+	}
+	targets = all
+	check(0, 3, 1)
 	if log := words.String(); strings.Contains(log, "items") || !strings.Contains(log, "[redacted]") {
 		t.Errorf("the log has a text that must be redacted:\n%s", log)
 	}

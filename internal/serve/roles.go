@@ -29,14 +29,14 @@ func AllRoles() []Role {
 
 func has(roles []Role, r Role) bool { return slices.Contains(roles, r) }
 
-// RoleWords lists the roles. last is the text before the last role, such as " and ".
-func RoleWords(last string) string {
+// RoleWords lists the roles. conjunction is the text before the last role, such as " and ".
+func RoleWords(conjunction string) string {
 	var words []string
 	for _, r := range AllRoles() {
 		words = append(words, string(r))
 	}
 	n := len(words) - 1
-	return strings.Join(words[:n], ", ") + last + words[n]
+	return strings.Join(words[:n], ", ") + conjunction + words[n]
 }
 
 // parseRoles reads a list of roles.

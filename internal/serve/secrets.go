@@ -37,8 +37,8 @@ type secretKey struct{ tenant, name string }
 type secretUser struct {
 	built *Built
 	entry config.Connector
-	// with is the state of each secret when the connector was built.
-	with map[string]string
+	// builtWithStates has the state of each secret when the connector was built.
+	builtWithStates map[string]string
 	// usedStored is the last use that was written to the store.
 	usedStored time.Time
 }
@@ -88,8 +88,8 @@ func (s *storeSecrets) value(tenant, name string) (string, error) {
 	return found.Value, found.Err
 }
 
-// swap runs fn while no connector is rebuilt and no secret is read.
-func (s *storeSecrets) swap(fn func() error) error {
+// withLock runs fn while no connector is rebuilt and no secret is read.
+func (s *storeSecrets) withLock(fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return fn()
@@ -175,7 +175,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 	var failed error
 	for _, name := range slices.Sorted(maps.Keys(s.users)) {
 		u := s.users[name]
-		if maps.Equal(u.with, s.states(u.built)) {
+		if maps.Equal(u.builtWithStates, s.states(u.built)) {
 			continue
 		}
 		b, err := BuildConnector(ctx, s.config, u.entry, s.value)
@@ -200,7 +200,7 @@ func (s *storeSecrets) read(ctx context.Context, cfg *config.Config) error {
 	read := map[string]bool{}
 	for _, entry := range cfg.Connectors {
 		tenant := ownTenant(entry)
-		if read[tenant] || len(cfg.Stored) == 0 && !entry.InStore() {
+		if read[tenant] || len(cfg.StoredSecrets) == 0 && !entry.InStore() {
 			continue
 		}
 		read[tenant] = true
@@ -231,13 +231,13 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 		}
 	}
 	slices.Sort(b.Stored)
-	u.built, u.with = b, s.states(b)
+	u.built, u.builtWithStates = b, s.states(b)
 	if b.Unready != nil {
 		s.log.WarnContext(ctx, "a connector cannot be used; its approved changes wait", "connector", name,
 			"error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
 		return
 	}
-	s.log.InfoContext(ctx, "a connector has its secrets of the store", "connector", name,
+	s.log.InfoContext(ctx, "a connector was rebuilt with the secrets of the store", "connector", name,
 		"secrets", strings.Join(b.Stored, ", "))
 }
 

@@ -38,7 +38,7 @@ func newVault(t *testing.T) *vault {
 	v := &vault{t: t}
 	cfg := v.target()
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.NewMasterKey()), 0o600))
 	n, err := Open(t.Context(), dir, cfg, slog.New(slog.DiscardHandler))
 	must(t, err)
 	v.start(n)
@@ -223,7 +223,7 @@ func TestSecretsOfTwoReplicas(t *testing.T) {
 	dsn := pgtest.Database(t)
 	v := &vault{t: t}
 	cfg := v.target()
-	cfg.Links.MasterKey = ring.New()
+	cfg.Links.MasterKey = ring.NewMasterKey()
 	other := replica(t, dsn, cfg)
 	creds := v.start(replicaNode(t, dsn, cfg))
 	waiting := v.propose()

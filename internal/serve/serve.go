@@ -70,7 +70,7 @@ type Command struct {
 	StoreFlags
 	tlsFlags
 	Listen             listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen only this machine and keys with the role auditor get it." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen, only this machine and keys with the role auditor can read /metrics." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	NATSURL            natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Roles              roleList       `help:"${roles}" placeholder:"ROLE,…"`
 	Drain              gatehouse.Span `help:"After SIGTERM, report not ready but serve for this time before refusing requests; 0 by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`
@@ -113,7 +113,7 @@ func (c *Command) Run(g *term.IO) error {
 	if err != nil {
 		return err
 	}
-	secure, err := c.certificate(c.Data, log)
+	certSource, err := c.certificate(c.Data, log)
 	if err != nil {
 		return errors.Join(err, b.Close())
 	}
@@ -121,7 +121,7 @@ func (c *Command) Run(g *term.IO) error {
 	if err != nil {
 		return err
 	}
-	n.secure = secure
+	n.certSource = certSource
 	if err := c.bootstrap(g, n); err != nil {
 		return errors.Join(err, n.Close())
 	}
@@ -135,7 +135,7 @@ func (c *Command) Run(g *term.IO) error {
 	}
 	adaptGarbage()
 	go warnOfConfig(g.Ctx, n.stored, log)
-	if n.secure == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
+	if n.certSource == nil && reachable(string(c.Listen)) && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://") {
 		log.Warn("serving plain HTTP to other machines: keys and tokens travel in the clear. Serve HTTPS with --tls-cert "+
 			"or --acme-domain, or put a proxy that ends TLS in front and name it as sign_in.public_url",
 			"listen", c.Listen)
@@ -158,16 +158,17 @@ func (c *Command) Run(g *term.IO) error {
 // warnOfConfig checks everything that the configuration names, while the server runs,
 // and logs what "config check" would report as failed or as a note.
 func warnOfConfig(ctx context.Context, stored *storeConnectors, log *slog.Logger) {
-	l := &ConfigChecker{stored: stored.secrets}
+	l := &ConfigChecker{serving: true, stored: stored.secrets}
 	l.All(ctx, stored.config())
 	l.replica(stored.state.Load())
 	if ctx.Err() != nil {
 		return
 	}
-	for _, c := range l.warnings() {
-		level := slog.LevelWarn
-		if c.Result == term.CheckNote {
-			level = slog.LevelInfo
+	levels := map[string]slog.Level{term.CheckFail: slog.LevelWarn, term.CheckNote: slog.LevelInfo}
+	for _, c := range l.Checks {
+		level, ok := levels[c.Result]
+		if !ok {
+			continue
 		}
 		log.Log(ctx, level, "config check: "+c.Name+": "+c.Detail)
 	}

@@ -80,7 +80,6 @@ func Start(n *Node, listen string) (*Server, error) { return StartRoles(n, liste
 
 // StartRoles is Start for some roles. Health and metrics are always served.
 func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
-	fail := func(err error) (*Server, error) { return nil, errors.Join(err, n.Close()) }
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	telemetry.RegisterQueue(metrics, n.Store)
@@ -94,9 +93,19 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics,
 		audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.Registry.Targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
+	var listener net.Listener
+	fail := func(err error) (*Server, error) {
+		stop()
+		hangUp()
+		if listener != nil {
+			err = errors.Join(err, listener.Close())
+		}
+		s.work.Wait()
+		return nil, errors.Join(err, n.Close())
+	}
 	pushes, _ := n.Hub.Subscribe(usecase.TopicPush)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
-		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: ownerName(), Wake: pushes,
+		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: newOwnerName(), Wake: pushes,
 		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
 		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...),
 		BreakerChanged: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
@@ -122,7 +131,8 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		Sessions: n.Gate, Auth: n.Gate, Lookup: n.Gate,
 		Runs: n.Runs, Workers: n.Runs, Hooks: n.Runs, Checks: n.checks, Keeper: n.Gate,
 		Notices: n.Gate, Notifications: n.Gate, Insights: n.Gate,
-		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.Gate, Delegations: n.Gate, Grants: n.Gate, Devices: n.Gate,
+		LinkKeys: n.Gate, Secrets: n.Gate, Reviews: n.tracing.Reviews(n.Gate), Delegations: n.Gate, Grants: n.Gate,
+		Devices:     n.Gate,
 		Preferences: n.Gate, Mandates: n.Gate, Connectors: n.Gate, Targets: n.Gate, Evaluations: n.Gate,
 		TargetHooks: reports, Bounces: bounces(n, s.notified),
 		Events: n.Gate, PublicURL: n.publicURL(),
@@ -141,14 +151,13 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	listener := n.listener
-	if listener == nil {
+	if listener = n.listener; listener == nil {
 		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", listen); err != nil {
 			return fail(portTaken(err, listen))
 		}
 	}
 	s.URL = "http://" + listener.Addr().String()
-	if n.secure != nil {
+	if n.certSource != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}
 	mux := http.NewServeMux()
@@ -184,7 +193,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	}
 	if n.metricsListen != "" {
 		if err := s.serveMetrics(ctx, n.metricsListen, handler.Metrics()); err != nil {
-			return fail(errors.Join(err, listener.Close()))
+			return fail(err)
 		}
 	}
 	if has(roles, RoleSweeper) {
@@ -198,17 +207,17 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 			s.failed <- err
 		}
 	})
-	if n.secure != nil {
-		s.work.Go(n.secure.keeper(ctx, n.Log))
+	if n.certSource != nil {
+		s.work.Go(n.certSource.keeper(ctx, n.Log))
 	}
 	return s, nil
 }
 
 func (s *Server) serve(listener net.Listener) error {
-	if s.secure == nil {
+	if s.certSource == nil {
 		return s.http.Serve(listener)
 	}
-	s.http.TLSConfig = s.secure.config()
+	s.http.TLSConfig = s.certSource.config()
 	return s.http.ServeTLS(listener, "", "")
 }
 
@@ -249,7 +258,7 @@ func (s *Server) background(ctx context.Context, d *dispatch.Dispatcher, roles [
 		})
 	}
 	if has(roles, RoleRunner) {
-		r := runs.NewRuntime(s.Store, s.Runs, s.Hub, runtimeConfig(&s.config.Runs, ownerName()), s.Log)
+		r := runs.NewRuntime(s.Store, s.Runs, s.Hub, runtimeConfig(&s.config.Runs, newOwnerName()), s.Log)
 		s.work.Go(func() { r.Run(ctx) })
 	}
 	if has(roles, RoleSequencer) {
@@ -408,8 +417,8 @@ func (s *Server) lastCounts() {
 	}
 }
 
-// ownerName returns a new unique name for an owner of leases in this process.
-func ownerName() string {
+// newOwnerName returns a new unique name for an owner of leases in this process.
+func newOwnerName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"

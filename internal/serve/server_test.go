@@ -4,7 +4,9 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,6 +143,51 @@ func TestRolesWithoutAPI(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFailedStart: a server that cannot start leaves no listener open.
+func TestFailedStart(t *testing.T) {
+	t.Parallel()
+	n := openNode(t, &config.Config{Retention: config.Retention{Finished: 1}})
+	servetest.Bootstrap(t, n.Gate)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	n.listener = l
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	n.metricsListen = free.Addr().String()
+	must(t, free.Close())
+	if s, err := StartRoles(n, "", AllRoles()); err == nil {
+		_ = s.Close()
+		t.Fatal("it starts with a retention that is too short")
+	}
+	if err := l.(*net.TCPListener).SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is open: %v", err)
+	}
+	again, err := net.Listen("tcp", n.metricsListen)
+	if err != nil {
+		t.Fatalf("the listener of the metrics is open: %v", err)
+	}
+	must(t, again.Close())
+}
+
+// TestFailedOpen: a node that cannot be opened closes its connection to NATS.
+func TestFailedOpen(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), nil, 0o600))
+	log := slog.New(slog.DiscardHandler)
+	b, err := newBackplane(&config.Config{}, "", "nats://127.0.0.1:1", AllRoles(), log)
+	must(t, err)
+	f := StoreFlags{DataFlags: DataFlags{Data: dir}}
+	if n, err := f.Open(t.Context(), &config.Config{}, b, log); err == nil {
+		_ = n.Close()
+		t.Fatal("it opens with an empty master key")
+	}
+	if !b.nats.IsClosed() {
+		t.Error("the connection to NATS is open")
 	}
 }
 

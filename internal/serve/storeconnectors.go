@@ -185,7 +185,7 @@ func (c *storeConnectors) load(ctx context.Context, version int, source string, 
 func (c *storeConnectors) loadLocked(ctx context.Context, version int, source string, stored int) error {
 	before := c.state.Load()
 	next := &connectorState{merged: before.merged, running: before.running, stored: stored, problem: before.problem}
-	err := c.secrets.swap(func() error {
+	err := c.secrets.withLock(func() error {
 		entries, merged, err := merge(c.file, source)
 		if err != nil {
 			return err
@@ -244,7 +244,7 @@ func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*B
 			c.built[name] = b
 			continue
 		}
-		c.secrets.users[name] = &secretUser{built: b, entry: merged.Connectors[name], with: c.secrets.states(b)}
+		c.secrets.users[name] = &secretUser{built: b, entry: merged.Connectors[name], builtWithStates: c.secrets.states(b)}
 	}
 	c.secrets.config = merged
 	c.secrets.noteUsers()

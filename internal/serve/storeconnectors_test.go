@@ -148,7 +148,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	t.Parallel()
 	s := newStored(t)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.NewMasterKey()), 0o600))
 	one, err := s.open(dir, s.configuration())
 	must(t, err)
 	s.people(one)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,13 +27,13 @@ type DataFlags struct {
 	Config string `help:"The configuration file; gatehouse.yaml in the data folder by default." placeholder:"FILE"`
 }
 
+// file is the path of the configuration file.
+func (f *DataFlags) file() string { return cmp.Or(f.Config, filepath.Join(f.Data, "gatehouse.yaml")) }
+
 // Load reads the configuration. A missing default file is not an error.
 func (f *DataFlags) Load() (*config.Config, error) {
-	if f.Config != "" {
-		return config.Load(f.Config)
-	}
-	c, err := config.Load(filepath.Join(f.Data, "gatehouse.yaml"))
-	if errors.Is(err, fs.ErrNotExist) {
+	c, err := config.Load(f.file())
+	if f.Config == "" && errors.Is(err, fs.ErrNotExist) {
 		return &config.Config{}, nil
 	}
 	return c, err
@@ -71,12 +72,10 @@ func (f *StoreFlags) Validate() error {
 	return nil
 }
 
-// Open opens the store that the flags name.
+// Open opens the store that the flags name. It closes the backplane when it fails.
 func (f *StoreFlags) Open(ctx context.Context, cfg *config.Config, b *Backplane, log *slog.Logger) (*Node, error) {
-	if f.DatabaseURL == "" {
-		if err := readMasterKey(cfg, f.Data); err != nil {
-			return nil, err
-		}
+	if err := readMasterKey(cfg, f.Data, string(f.DatabaseURL)); err != nil {
+		return nil, errors.Join(err, b.Close())
 	}
 	n, err := NewNode(ctx, cfg, b, log, func() (gatehouse.Store, error) {
 		if f.DatabaseURL == "" {
@@ -88,7 +87,7 @@ func (f *StoreFlags) Open(ctx context.Context, cfg *config.Config, b *Backplane,
 	if err != nil {
 		return nil, err
 	}
-	n.checks = &StoreChecker{f.Data, string(f.DatabaseURL), log, &ownConfiguration{stored: n.stored}}
+	n.checks = &StoreChecker{f.Data, string(f.DatabaseURL), log, newOwnConfiguration(n.stored)}
 	return n, nil
 }
 
@@ -105,15 +104,14 @@ func (f *StoreFlags) place() string {
 // a database, missing tables are created.
 func (f *StoreFlags) OpenGate(g *term.IO) (*gate.Gate, gatehouse.Store, error) {
 	log := newLogger(g, "text", "warn")
-	store, err := f.openStore(g.Ctx, g)
+	store, err := f.openStore(g.Ctx, log)
 	if err != nil {
 		return nil, nil, err
 	}
 	return gate.New(store, nil, &wake.Hub{}, gate.Config{}, log), store, nil
 }
 
-func (f *StoreFlags) openStore(ctx context.Context, g *term.IO) (gatehouse.Store, error) {
-	log := newLogger(g, "text", "warn")
+func (f *StoreFlags) openStore(ctx context.Context, log *slog.Logger) (gatehouse.Store, error) {
 	if f.DatabaseURL != "" {
 		return postgres.Open(ctx, postgres.Config{URL: string(f.DatabaseURL), MaxConns: f.DatabaseConnections,
 			Logger: log})

@@ -22,7 +22,7 @@ import (
 type tlsFlags struct {
 	TLSCert       string   `name:"tls-cert" help:"Serve HTTPS with this certificate, PEM with its chain; read again when it changes, and on SIGHUP." env:"GATEHOUSE_TLS_CERT" placeholder:"FILE"`
 	TLSKey        string   `name:"tls-key" help:"The certificate's key, PEM." env:"GATEHOUSE_TLS_KEY" placeholder:"FILE"`
-	ACMEDomain    []string `name:"acme-domain" help:"Serve HTTPS with a certificate of an ACME server for this domain, whose port 443 leads here. Accepts the server's terms. Repeatable." env:"GATEHOUSE_ACME_DOMAIN" placeholder:"DOMAIN"`
+	ACMEDomain    []string `name:"acme-domain" help:"Serve HTTPS with a certificate of an ACME server for this domain, whose port 443 reaches this server. Accepts the server's terms. Repeatable." env:"GATEHOUSE_ACME_DOMAIN" placeholder:"DOMAIN"`
 	ACMEDirectory string   `name:"acme-directory" help:"The ACME server; Let's Encrypt by default." env:"GATEHOUSE_ACME_DIRECTORY" placeholder:"URL"`
 }
 
@@ -47,25 +47,25 @@ func (f *tlsFlags) Validate() error {
 	return nil
 }
 
-// secure is the source of a server's certificate.
-type secure struct {
+// certSource is the source of a server's certificate.
+type certSource struct {
 	files *certs.Files
 	acme  *certs.ACME
 }
 
 // certificate returns the source that the flags name, nil for plain HTTP.
-func (f *tlsFlags) certificate(data string, log *slog.Logger) (*secure, error) {
+func (f *tlsFlags) certificate(data string, log *slog.Logger) (*certSource, error) {
 	switch {
 	case f.TLSCert != "":
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, log)
-		return &secure{files: files}, err
+		return &certSource{files: files}, err
 	case len(f.ACMEDomain) > 0:
-		return &secure{acme: certs.NewACME(f.ACMEDomain, f.ACMEDirectory, filepath.Join(data, "acme"))}, nil
+		return &certSource{acme: certs.NewACME(f.ACMEDomain, f.ACMEDirectory, filepath.Join(data, "acme"))}, nil
 	}
 	return nil, nil
 }
 
-func (s *secure) config() *tls.Config {
+func (s *certSource) config() *tls.Config {
 	if s.files != nil {
 		return s.files.Config()
 	}
@@ -74,7 +74,7 @@ func (s *secure) config() *tls.Config {
 
 // keeper returns a function that obtains a certificate by ACME once, or reads the files again
 // after each SIGHUP until ctx ends. It also handles a SIGHUP that came before the function's start.
-func (s *secure) keeper(ctx context.Context, log *slog.Logger) func() {
+func (s *certSource) keeper(ctx context.Context, log *slog.Logger) func() {
 	if s.acme != nil {
 		return func() { _ = s.acme.Obtain(ctx, log) } // logged; the next handshake tries again
 	}

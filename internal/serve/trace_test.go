@@ -164,14 +164,14 @@ func TestTokensStaySecret(t *testing.T) {
 connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
   operations: {update: {method: POST, path: "/x"}}}}
 links: {master_key: %q}
-sign_in: {public_url: "https://gate.example"}`, ring.New()))
+sign_in: {public_url: "https://gate.example"}`, ring.NewMasterKey()))
 	var logs lockedBuffer
 	n, err := Open(t.Context(), t.TempDir(), cfg,
 		slog.New(slog.NewTextHandler(&logs, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	must(t, err)
 	creds := servetest.Bootstrap(t, n.Gate)
 	must(t, n.Gate.EnsurePolicies(t.Context()))
-	admin := servetest.AdminContext(t, n.Gate, creds)
+	admin := servetest.CallerContext(t, n.Gate, creds)
 	s := startServer(t, n)
 	agent := servetest.NewClient(t, n.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 	a := servetest.Propose(t, agent, "SKU-1")

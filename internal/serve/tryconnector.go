@@ -17,7 +17,7 @@ func (p connectorPages) TryConnector(
 	ctx context.Context, source string, base int, name string,
 ) (console.ConnectorTrial, error) {
 	var none console.ConnectorTrial
-	if err := p.Gate.CheckTestsConnectors(ctx); err != nil {
+	if err := p.Gate.RequireConnectorTester(ctx); err != nil {
 		return none, err
 	}
 	newest, err := p.Gate.NewestConnectors(ctx)
@@ -59,7 +59,7 @@ func (p connectorPages) TryConnector(
 	case !approved && len(b.Names) > 0:
 		return console.ConnectorTrial{Untested: "it uses the secret " + b.Names[0] +
 			", and no connector in use has this address with this sign-in" + later}, nil
-	case !approved && !entry.OutsideOnly():
+	case !approved && !entry.PublicAddressesOnly():
 		return console.ConnectorTrial{Untested: "it may reach addresses inside the network, and no connector in " +
 			"use has this address with this sign-in" + later}, nil
 	case b.Unready != nil:

@@ -53,7 +53,7 @@ func TestTryConnector(t *testing.T) {
 	t.Parallel()
 	s, target, other := newStored(t), newEars(t), newEars(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.New()), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, masterKeyFile), []byte(ring.NewMasterKey()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	server, err := s.open(dir, s.configuration())
@@ -77,7 +77,7 @@ func TestTryConnector(t *testing.T) {
 		}
 		return text
 	}
-	root := servetest.AdminContext(t, server.Gate, s.creds)
+	root := servetest.CallerContext(t, server.Gate, s.creds)
 	pages := connectorPages{server.Node}
 	base := 0
 	try := func(entry string) (shown, problem, untested string) {
@@ -125,6 +125,8 @@ func TestTryConnector(t *testing.T) {
 		"another tenant": entry("type: http,", "type: http, tenants: [acme],"),
 		"a vendor's new place": fmt.Sprintf("{type: slack, token: {secret: KEY}, base_url: %q, allow_private: true, "+
 			"channels: {C0123ABC: {}}}", other.URL),
+		"inside, merged in": entry(target.URL, other.URL, "allow_private: true, auth: {bearer: {secret: KEY}}, ",
+			"<<: {allow_private: true}, "),
 		"inside, no secret":     entry(target.URL, other.URL, "auth: {bearer: {secret: KEY}}, ", ""),
 		"a database":            "{type: sql, dsn: 'postgres://me@127.0.0.1:5432/x', entities: {item: {table: items, key: sku}}}",
 		"what cannot be tested": "{type: worker, operations: {print: {}}}",
@@ -138,8 +140,11 @@ func TestTryConnector(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(other.URL, "http://"), ":")
 	outside := entry(target.URL, "https://localhost:"+port,
 		"allow_private: true, auth: {bearer: {secret: KEY}}, ", "")
-	if _, problem, _ := try(outside); !strings.Contains(problem, "internal") || other.takes() != "" {
-		t.Errorf("an internal address: %q", problem)
+	said := strings.Replace(outside, "type: http,", "type: http, allow_private: false,", 1)
+	for _, text := range []string{outside, said} {
+		if _, problem, _ := try(text); !strings.Contains(problem, "internal") || other.takes() != "" {
+			t.Errorf("an internal address: %q", problem)
+		}
 	}
 
 	s.apply("connectors: {}")
@@ -156,7 +161,7 @@ func TestTryConnector(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx := servetest.AdminContext(t, server.Gate, creds)
+		ctx := servetest.CallerContext(t, server.Gate, creds)
 		_, err = pages.TryConnector(ctx, "connectors: {web: "+outside+"}", base, "web")
 		if gatehouse.CodeOf(err) != gatehouse.CodeRoleRequired {
 			t.Errorf("as %s: %v", role, err)

@@ -44,10 +44,9 @@ func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Polic
 func opened(target, tenant string, declared []connector.Declaration, p *policy.Policy) []string {
 	type place struct{ operation, entity string }
 	type finding struct {
-		what   []string
 		first  connector.Declaration
+		fields []string
 		as     policy.Opening
-		fields bool
 	}
 	var order []place
 	found := make(map[place]*finding)
@@ -61,12 +60,12 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		at := place{d.Operation, d.EntityType}
 		f := found[at]
 		if f == nil {
-			f = &finding{first: d, as: as, fields: d.Field != ""}
+			f = &finding{first: d, as: as}
 			found[at] = f
 			order = append(order, at)
 		}
-		if f.fields {
-			f.what = append(f.what, fmt.Sprintf("%s (%s)", d.Field, d.Level))
+		if d.Field != "" {
+			f.fields = append(f.fields, fmt.Sprintf("%s (%s)", d.Field, d.Level))
 		}
 		f.as.Sure = f.as.Sure && as.Sure
 	}
@@ -83,9 +82,13 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		if !f.as.Sure {
 			verb = "can allow"
 		}
-		if f.fields {
-			what += ": the policy " + verb + " changes of " + strings.Join(f.what, ", ")
-		} else {
+		fields := "changes of " + strings.Join(f.fields, ", ")
+		switch {
+		case f.first.Field != "":
+			what += ": the policy " + verb + " " + fields
+		case len(f.fields) > 0: // they raise the level
+			what += fmt.Sprintf(" (%s): the policy %s it, and %s,", f.first.Level, verb, fields)
+		default:
 			what += fmt.Sprintf(" (%s): the policy %s it", f.first.Level, verb)
 		}
 		out[i] = fmt.Sprintf("%s without a person in tenant %s, for instance as %s", what, tenant, f.as.As)
@@ -93,8 +96,8 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 	return out
 }
 
-// ungatedChanges describes the changes that the active policies of the store leave ungated.
-func (n *Node) ungatedChanges(ctx context.Context) ([]string, error) {
+// ungatedByActivePolicies describes the changes that the active policies of the store leave ungated.
+func (n *Node) ungatedByActivePolicies(ctx context.Context) ([]string, error) {
 	policies, err := n.Gate.ActivePolicies(ctx)
 	if err != nil {
 		return nil, err
@@ -102,9 +105,9 @@ func (n *Node) ungatedChanges(ctx context.Context) ([]string, error) {
 	return ungatedChanges(n.Registry.Targets(), policies), nil
 }
 
-// warnOpen logs the sentences of ungatedChanges.
+// warnOpen logs the sentences of ungatedByActivePolicies, at the start of a server.
 func (n *Node) warnOpen(ctx context.Context) {
-	open, err := n.ungatedChanges(ctx)
+	open, err := n.ungatedByActivePolicies(ctx)
 	if err != nil && ctx.Err() == nil {
 		n.Log.ErrorContext(ctx, "the changes that need no approval cannot be determined", "error", err)
 	}

@@ -23,6 +23,7 @@ connectors:
       item: {table: items, key: sku, fields: {note: 1, description: 2, price: 3}}
       tag: {table: tags, key: id, operations: {insert: {floor: 1}, delete: {floor: 3}}}
       plain: {table: plain, key: id}
+      memo: {table: memos, key: id, fields: {text: 2}, operations: {update: {floor: 1}}}
   crm:
     type: http
     base_url: https://crm.example
@@ -43,10 +44,14 @@ connectors:
 			"connector erp: print (L1): the policy allows it without a person in tenant default, for instance as classification",
 			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
 				"tenant acme, for instance as classification",
+			"connector shop: update of memo (L1): the policy allows it, and changes of text (L2), without a person in tenant " +
+				"acme, for instance as classification",
 			"connector shop: insert of tag (L1): the policy allows it without a person in tenant acme, for instance as " +
 				"classification",
 			"connector shop: update of item: the policy allows changes of description (L2), note (L1) without a person in " +
 				"tenant default, for instance as classification",
+			"connector shop: update of memo (L1): the policy allows it, and changes of text (L2), without a person in tenant " +
+				"default, for instance as classification",
 			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as " +
 				"classification",
 		}},
@@ -55,9 +60,12 @@ connectors:
 				"== \"bot\"', then: allow}]\n", []string{
 				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for " +
 					"instance as note",
+				"connector shop: update of memo (L1): the policy can allow it without a person in tenant acme, for instance as note",
 				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant acme, for instance as note",
 				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, " +
 					"for instance as note",
+				"connector shop: update of memo (L1): the policy can allow it without a person in tenant default, for instance " +
+					"as note",
 				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant default, for instance as " +
 					"note",
 			},

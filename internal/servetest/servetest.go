@@ -36,8 +36,8 @@ func Bootstrap(t testing.TB, g *gate.Gate) *gatehouse.Credentials {
 	return creds
 }
 
-// AdminContext is a context of the principal with the credentials.
-func AdminContext(t testing.TB, g *gate.Gate, creds *gatehouse.Credentials) context.Context {
+// CallerContext is a context of the principal with the credentials.
+func CallerContext(t testing.TB, g *gate.Gate, creds *gatehouse.Credentials) context.Context {
 	t.Helper()
 	p, err := g.Authenticate(t.Context(), creds.Key)
 	if err != nil {
@@ -61,7 +61,7 @@ func NewPrincipal(
 	t testing.TB, g *gate.Gate, admin *gatehouse.Credentials, name string, kind gatehouse.Kind, roles ...gatehouse.Role,
 ) *gatehouse.Credentials {
 	t.Helper()
-	c, err := g.CreatePrincipal(AdminContext(t, g, admin), gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
+	c, err := g.CreatePrincipal(CallerContext(t, g, admin), gatehouse.NewPrincipal{Name: name, Kind: kind, Roles: roles})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func DecideAtOnce(t *testing.T, a *gatehouse.Action, people []*client.Client) (d
 // SettleAll waits until exactly want actions are applied and every leaf of the log has a number.
 func SettleAll(t *testing.T, g *gate.Gate, store gatehouse.Store, creds *gatehouse.Credentials, want int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(AdminContext(t, g, creds), time.Minute)
+	ctx, cancel := context.WithTimeout(CallerContext(t, g, creds), time.Minute)
 	defer cancel()
 	for {
 		page, err := g.ListActions(ctx, gatehouse.ActionFilter{

@@ -121,15 +121,7 @@ func (s *Sheet) failedAttempts(d *gatehouse.RunDetail) {
 }
 
 // ModelCost is the cost of the calls of one model.
-type ModelCost struct {
-	Provider     string            `json:"provider"`
-	Model        string            `json:"model"`
-	Calls        int               `json:"calls"`
-	InputTokens  int64             `json:"input_tokens"`
-	OutputTokens int64             `json:"output_tokens"`
-	Cost         gatehouse.Decimal `json:"cost"`
-	Currency     string            `json:"currency"`
-}
+type ModelCost runline.ModelCost
 
 // Text is the cost on one line.
 func (c ModelCost) Text() string {
@@ -141,35 +133,13 @@ func (c ModelCost) Text() string {
 		c.InputTokens, c.OutputTokens, cost)
 }
 
-// costsOf adds up the costs of models, in the order of their first call.
-func costsOf(usage []*gatehouse.ModelUsage) []*ModelCost {
-	var out []*ModelCost
-	of := map[[3]string]*ModelCost{}
-	for _, u := range usage {
-		key := [3]string{u.Provider, u.Model, u.Currency}
-		c := of[key]
-		if c == nil {
-			c = &ModelCost{Provider: u.Provider, Model: u.Model, Currency: u.Currency, Cost: "0"}
-			of[key] = c
-			out = append(out, c)
-		}
-		c.Calls++
-		c.InputTokens += u.InputTokens
-		c.OutputTokens += u.OutputTokens
-		if u.Cost != "" {
-			c.Cost = c.Cost.Add(u.Cost)
-		}
-	}
-	return out
-}
-
 func (s *Sheet) runCosts(d *gatehouse.RunDetail) {
 	if len(d.Usage) == 0 {
 		return
 	}
 	s.Head("Models")
-	for _, c := range costsOf(d.Usage) {
-		s.Item(c.Text())
+	for _, c := range runline.CostsOf(d.Usage) {
+		s.Item(ModelCost(*c).Text())
 	}
 }
 

@@ -212,7 +212,7 @@ func TestEarlierAttemptsAreLeftOut(t *testing.T) {
 	if spans := runline.Spans(d, d.Steps[:1], d.CreatedAt); spans[0] != nil {
 		t.Errorf("got %v", spans)
 	}
-	if got := outcomeText(d, d.Steps[0], nil); got != "succeeded before" {
+	if got := outcomeText(d, d.Steps[0], nil); got != "succeeded in an earlier run" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -236,7 +236,7 @@ func (s *Sheet) iteration(a *gatehouse.Action) {
 		return
 	}
 	n, _ := card.Iteration(a)
-	s.Head(fmt.Sprintf("Iteration %d: what has changed since the last, which is %s", n, s.Before.Status))
+	s.Head(fmt.Sprintf("Iteration %d: changes since the previous iteration, which is %s", n, s.Before.Status))
 	for _, v := range card.Refusers(s.Before) {
 		if v.Notes != "" {
 			s.quote(v.Name + ": " + v.Notes)
@@ -244,7 +244,7 @@ func (s *Sheet) iteration(a *gatehouse.Action) {
 	}
 	list := card.Revised(s.Before, a)
 	if len(list) == 0 {
-		s.Item("Nothing has changed: the same is asked once more.")
+		s.Item("Nothing has changed: this is the same proposal again.")
 	}
 	for _, c := range list {
 		s.Item(MovedText(c))
@@ -272,7 +272,7 @@ func (s *Sheet) moved(a *gatehouse.Action) {
 	if s.Older == nil {
 		return
 	}
-	s.Head("What has moved since, as the gate read it")
+	s.Head("Changes of the target since the older action, as the gate read them")
 	for _, c := range card.Moved(s.Older, a) {
 		s.Item(MovedText(c))
 	}
@@ -299,7 +299,7 @@ func (s *Sheet) change(a *gatehouse.Action) {
 		s.Item(text)
 	}
 	for _, m := range otherFields(a.CurrentState, a.ProposedChange) {
-		s.Item(fmt.Sprintf("%s %s (as it was seen, not part of the change)", m.Name, m.Value))
+		s.Item(fmt.Sprintf("%s %s (state before the change, not part of it)", m.Name, m.Value))
 	}
 	if d := a.ArtifactDiff; d != nil {
 		title := "Diff (" + term.Safe(d.Type) + ")"

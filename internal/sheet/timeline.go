@@ -176,7 +176,7 @@ func (s *Sheet) TimelineRows(d *gatehouse.RunDetail) []string {
 func outcomeText(d *gatehouse.RunDetail, s *gatehouse.Step, spans []runline.Span) string {
 	text := s.Word()
 	if runline.TakenOver(d.Run, s) {
-		return text + " before"
+		return text + " in an earlier run"
 	}
 	if n := len(spans); n > 0 {
 		text += " " + tookText(spans[n-1].To.Sub(spans[0].From))

@@ -20,7 +20,7 @@ const (
 // page.
 type idp struct {
 	*idptest.Provider
-	idptest.Telling
+	idptest.TokenFaults
 	t      *testing.T
 	issuer string
 }
@@ -53,7 +53,7 @@ func (i *idp) subject(name string) string { return i.t.Name() + "#" + name }
 // join registers a person with groups at the provider.
 func (i *idp) join(name, username, email string, groups ...string) {
 	i.Join(idptest.Person{Subject: i.subject(name), Username: username, Password: "p", Email: email, Groups: groups,
-		Tell: &i.Telling})
+		Faults: &i.TokenFaults})
 }
 
 // follow follows a redirect, logs the person in, and returns the query of the redirect back.

@@ -99,7 +99,7 @@ func shownState(state string) string {
 func (s *Service) FinishOIDC(
 	ctx context.Context, state string, answer url.Values, b gatehouse.Browser,
 ) (*gatehouse.OIDCResult, error) {
-	m, caller, err := s.take(ctx, state, kindOIDC)
+	m, caller, err := s.take(ctx, state, kindOIDC, "")
 	if err != nil {
 		return nil, err
 	}

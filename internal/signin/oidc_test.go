@@ -1,7 +1,9 @@
 package signin_test
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -358,6 +360,13 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	if p := who(w.browser(in)); !p.Has(gatehouse.RoleApprover) {
 		t.Errorf("roles %v", p.Roles)
 	}
+	net.request = func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/userinfo") {
+			r.Header.Set("Authorization", "Bearer x")
+		}
+	}
+	_, err = w.signIn(s, i, "1")
+	w.refused(err, "userinfo: 401")
 	gone := w.service(
 		signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
 	for range 2 {
@@ -366,6 +375,32 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	}
 	_, err = gone.BeginOIDC(t.Context(), "nobody", "/")
 	w.want(err, gatehouse.CodeNotFound)
+}
+
+// TestSlowProvider: a sign-in that waits for the provider's answer to another sign-in ends with its own context.
+func TestSlowProvider(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { close(asked); <-answer }))
+	t.Cleanup(slow.Close)
+	s := w.service(signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: slow.URL, ClientID: "x"}}})
+	first := make(chan error, 1)
+	go func() {
+		_, err := s.BeginOIDC(t.Context(), "acme", "/")
+		first <- err
+	}()
+	<-asked
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	time.AfterFunc(2*time.Second, func() { close(answer) })
+	_, err := s.BeginOIDC(ctx, "acme", "/")
+	w.want(err, gatehouse.CodeBusy)
+	if waited := time.Since(began); waited > time.Second {
+		t.Errorf("it waited for %s", waited)
+	}
+	w.want(<-first, gatehouse.CodeBusy)
 }
 
 func TestStrangersAreLimited(t *testing.T) {

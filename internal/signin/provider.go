@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -25,8 +24,9 @@ type provider struct {
 	client   *http.Client
 	now      func() time.Time
 
-	mu    sync.Mutex
-	found *discovered
+	// discovering is the lock of discover; waiting for it ends with the caller's context.
+	discovering chan struct{}
+	found       *discovered
 	// failed is the last failure of discover, and again the time until which discover returns it.
 	failed error
 	again  time.Time
@@ -55,14 +55,18 @@ func newProvider(p Provider, c Config) *provider {
 		p.Tenant = gatehouse.DefaultTenant
 	}
 	return &provider{Provider: p, redirect: strings.TrimSuffix(c.PublicURL, "/") + gatehouse.CallbackPath, client: c.HTTP,
-		now: c.Now}
+		now: c.Now, discovering: make(chan struct{}, 1)}
 }
 
 // discover reads the provider's configuration once. After a failure, it returns the same error for
 // retryAfter, and then tries again.
 func (p *provider) discover(ctx context.Context) (*discovered, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.discovering <- struct{}{}:
+		defer func() { <-p.discovering }()
+	case <-ctx.Done():
+		return nil, p.down(ctx.Err())
+	}
 	if p.found != nil {
 		return p.found, nil
 	}
@@ -139,7 +143,9 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 	switch azp, _ := claims["azp"].(string); {
 	case t.Nonce == "" || !same(t.Nonce, nonce):
 		return nil, fmt.Errorf("the ID token has another nonce")
-	case azp != "" && azp != p.ClientID, azp == "" && len(t.Audience) > 1:
+	case azp == "" && len(t.Audience) > 1:
+		return nil, fmt.Errorf("the ID token has several audiences and no azp")
+	case azp != "" && azp != p.ClientID:
 		return nil, fmt.Errorf("the ID token was made for %s", gatehouse.Quote(azp))
 	case t.IssuedAt.After(p.now().Add(leeway)):
 		return nil, fmt.Errorf("the ID token was issued at %s, in the future", t.IssuedAt)
@@ -170,7 +176,7 @@ func (p *provider) complete(
 	}
 	info, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return p.down(err)
+		return p.asBusy(fmt.Errorf("userinfo: %w", err))
 	}
 	if info.Subject != subject {
 		return fmt.Errorf("userinfo is about another subject")

@@ -91,12 +91,12 @@ type Passkeys struct {
 
 // Service implements gatehouse.SignInService.
 type Service struct {
-	config    Config
-	dir       Directory
-	log       *slog.Logger
-	providers map[string]*provider
-	webauthn  *webauthn.WebAuthn
-	strangers *rate.Limiter
+	config           Config
+	dir              Directory
+	log              *slog.Logger
+	providers        map[string]*provider
+	webauthn         *webauthn.WebAuthn
+	anonymousLimiter *rate.Limiter
 }
 
 var _ gatehouse.SignInService = (*Service)(nil)
@@ -120,7 +120,7 @@ func New(config Config, dir Directory, log *slog.Logger) (*Service, error) {
 	}
 	s := &Service{
 		config: config, dir: dir, log: log, providers: make(map[string]*provider, len(config.Providers)),
-		strangers: rate.NewLimiter(rate.Limit(config.BeginsPerSecond), max(1, int(5*config.BeginsPerSecond))),
+		anonymousLimiter: rate.NewLimiter(rate.Limit(config.BeginsPerSecond), max(1, int(5*config.BeginsPerSecond))),
 	}
 	for i := range config.Providers {
 		p := &config.Providers[i]
@@ -196,7 +196,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func (s *Service) begin(
 	ctx context.Context, c *ceremony, tenant, session string,
 ) (state string, expires time.Time, err error) {
-	if session == "" && !s.strangers.Allow() {
+	if session == "" && !s.anonymousLimiter.Allow() {
 		e := gatehouse.E(gatehouse.CodeRateLimited, "too many people sign in at this moment; try again")
 		e.RetryAfter = 1
 		return "", time.Time{}, e
@@ -211,11 +211,11 @@ func (s *Service) begin(
 	return state, row.ExpiresAt, err
 }
 
-// take removes and returns a ceremony of a kind and, if purposes is not empty, of the purpose in it. A
+// take removes and returns a ceremony of a kind and, unless purpose is "", of that purpose. A
 // ceremony that a signed-in person began must be answered in the same session. If an anonymous client
 // began the ceremony, caller is nil.
 func (s *Service) take(
-	ctx context.Context, state, kind string, purposes ...string,
+	ctx context.Context, state, kind, purpose string,
 ) (c *ceremony, caller *gatehouse.Caller, err error) {
 	row, err := s.dir.TakeCeremony(ctx, sha256.Sum256([]byte(state)))
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Service) take(
 	if err := json.Unmarshal(row.Data, c); err != nil {
 		return nil, nil, err
 	}
-	if c.Kind != kind || len(purposes) > 0 && c.Purpose != purposes[0] {
+	if c.Kind != kind || purpose != "" && c.Purpose != purpose {
 		return nil, nil, s.refuse(ctx, "the ceremony has another purpose", "kind", c.Kind, "purpose", c.Purpose)
 	}
 	if row.SessionID == "" {

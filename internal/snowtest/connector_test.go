@@ -49,17 +49,17 @@ func TestThroughTheConnector(t *testing.T) {
 	if state, err := c.(connector.Checker).Check(t.Context(), call); err != nil || !state.Matches || state.Unchecked {
 		t.Fatalf("%+v, %v", state, err)
 	}
-	w.trouble.Store(&snowtest.Trouble{Status: 503})
+	w.fault.Store(&snowtest.Fault{Status: 503})
 	var failed *connector.Error
 	if _, err := c.Execute(t.Context(), call); !errors.As(err, &failed) {
 		t.Fatal(err)
 	}
 	// The change is made and its answer lost: ambiguous, until it is read back.
-	w.trouble.Store(&snowtest.Trouble{Drop: true})
+	w.fault.Store(&snowtest.Fault{Drop: true})
 	if _, err := c.Execute(t.Context(), call); !errors.As(err, &failed) || failed.Kind != connector.Ambiguous {
 		t.Fatal(err)
 	}
-	w.trouble.Store(nil)
+	w.fault.Store(nil)
 	finding, res, err := c.(connector.ReadBacker).ReadBack(t.Context(), call)
 	if err != nil || finding != connector.Present || res.ExternalID != "INC0010001" {
 		t.Fatalf("%v, %+v, %v", finding, res, err)

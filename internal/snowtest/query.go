@@ -17,7 +17,7 @@ var (
 
 // parseQuery reads an encoded query. A part that names no field is ignored, as documented for
 // instances with the default settings. A part with an operator that the fake lacks is refused.
-func (s *Server) parseQuery(t *table, query string) ([]filter, *failure) {
+func parseQuery(t *table, query string) ([]filter, *failure) {
 	var filters []filter
 	for part := range strings.SplitSeq(query, "^") {
 		switch {
@@ -62,7 +62,7 @@ func (f filter) matches(r *record) bool {
 }
 
 // find returns the records that meet every condition, in the order asked for.
-func (s *Server) find(t *table, filters []filter) []*record {
+func find(t *table, filters []filter) []*record {
 	var found []*record
 	for _, id := range t.order {
 		r := t.records[id]

@@ -34,13 +34,13 @@ type record struct {
 type Entry struct{ At, By, Text string }
 
 var (
-	levels   = map[string]string{"1": "1 - High", "2": "2 - Medium", "3": "3 - Low"}
-	automata = map[string]field{
+	levels       = map[string]string{"1": "1 - High", "2": "2 - Medium", "3": "3 - Low"}
+	systemFields = map[string]field{
 		"sys_id": {fixed: true}, "sys_mod_count": {fixed: true}, "sys_class_name": {fixed: true},
 		"sys_created_on": {fixed: true}, "sys_created_by": {fixed: true},
 		"sys_updated_on": {fixed: true}, "sys_updated_by": {fixed: true},
 	}
-	incidentFields = with(automata, map[string]field{
+	incidentFields = with(systemFields, map[string]field{
 		"number": {}, "short_description": {}, "description": {}, "subcategory": {}, "contact_type": {},
 		"close_code": {}, "close_notes": {}, "correlation_id": {}, "correlation_display": {}, "opened_at": {}, "active": {},
 		"category": {
@@ -58,17 +58,17 @@ var (
 		"assignment_group": {refers: "sys_user_group"},
 		"work_notes":       {journal: "Work notes"}, "comments": {journal: "Additional comments"},
 	})
-	changeFields = with(automata, map[string]field{
+	changeFields = with(systemFields, map[string]field{
 		"number": {}, "short_description": {}, "state": {}, "risk": {}, "correlation_id": {},
 		"assignment_group": {refers: "sys_user_group"}, "assigned_to": {refers: "sys_user"},
 	})
-	labelFields = with(automata, map[string]field{"name": {}})
-	entryFields = with(automata, map[string]field{
+	labelFields      = with(systemFields, map[string]field{"name": {}})
+	labelEntryFields = with(systemFields, map[string]field{
 		"label": {refers: "label"}, "table": {}, "table_key": {}, "title": {},
 	})
-	noteFields  = with(automata, map[string]field{"name": {}, "element_id": {}, "element": {}, "value": {}})
-	userFields  = with(automata, map[string]field{"user_name": {}, "name": {}})
-	groupFields = with(automata, map[string]field{"name": {}})
+	journalEntryFields = with(systemFields, map[string]field{"name": {}, "element_id": {}, "element": {}, "value": {}})
+	userFields         = with(systemFields, map[string]field{"user_name": {}, "name": {}})
+	groupFields        = with(systemFields, map[string]field{"name": {}})
 )
 
 func with(a, b map[string]field) map[string]field {

@@ -80,7 +80,7 @@ func (q *request) parse() *failure {
 		case "sysparm_suppress_pagination_header":
 			q.noPages = boolean(name, value)
 		case "sysparm_query":
-			q.filters, bad = q.server.parseQuery(q.table, value)
+			q.filters, bad = parseQuery(q.table, value)
 		default:
 			if strings.HasPrefix(name, "sysparm_") {
 				return unsupported(name)
@@ -112,7 +112,7 @@ func (q *request) get() (*answer, *failure) {
 }
 
 func (q *request) list() (*answer, *failure) {
-	found := q.server.find(q.table, q.filters)
+	found := find(q.table, q.filters)
 	if q.hidden() {
 		found = nil
 	}

@@ -30,9 +30,9 @@ type Options struct {
 	// Rule is a business rule before an update or insert; nil for none. It may change the values,
 	// and aborts the write with false.
 	Rule func(table string, was map[string]string, write map[string]string) bool
-	// Trouble is asked before each authenticated request; nil for none. It may
+	// Fault is asked before each authenticated request; nil for none. It may
 	// be called concurrently, and may block.
-	Trouble func(*http.Request) Trouble
+	Fault func(*http.Request) Fault
 }
 
 // User is a user of the API.
@@ -42,8 +42,8 @@ type User struct {
 	ReadOnly bool
 }
 
-// Trouble is the fault of one request; the zero value is no fault.
-type Trouble struct {
+// Fault is the fault of one request; the zero value is none.
+type Fault struct {
 	// Status, if not 0, is the status of the answer to a request that is not carried out.
 	Status int
 	// RetryAfter is the header Retry-After of the answer with Status.
@@ -90,7 +90,7 @@ func New(o Options) *Server {
 	for name, fields := range map[string]map[string]field{
 		"incident": incidentFields, "change_request": changeFields,
 		"sys_user": userFields, "sys_user_group": groupFields,
-		"label": labelFields, "label_entry": entryFields, "sys_journal_field": noteFields,
+		"label": labelFields, "label_entry": labelEntryFields, "sys_journal_field": journalEntryFields,
 	} {
 		s.tables[name] = &table{fields: fields, records: map[string]*record{}}
 	}
@@ -145,19 +145,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		(&failure{http.StatusUnauthorized, "User Not Authenticated", "Required to provide Auth information"}).write(w)
 		return
 	}
-	var trouble Trouble
-	if s.options.Trouble != nil {
-		trouble = s.options.Trouble(r)
+	var fault Fault
+	if s.options.Fault != nil {
+		fault = s.options.Fault(r)
 	}
-	if trouble.Page {
+	if fault.Page {
 		_, _ = io.WriteString(w, "<html>Your instance is hibernating.</html>")
 		return
 	}
-	if trouble.Status != 0 {
-		if trouble.RetryAfter != "" {
-			w.Header().Set("Retry-After", trouble.RetryAfter)
+	if fault.Status != 0 {
+		if fault.RetryAfter != "" {
+			w.Header().Set("Retry-After", fault.RetryAfter)
 		}
-		(&failure{trouble.Status, "Transaction cancelled", "the fake was told to fail"}).write(w)
+		(&failure{fault.Status, "Transaction cancelled", "the fake was told to fail"}).write(w)
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
@@ -166,7 +166,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a, bad := s.answer(r, user, body)
 	switch {
-	case trouble.Drop:
+	case fault.Drop:
 		panic(http.ErrAbortHandler)
 	case bad != nil:
 		bad.write(w)

@@ -269,12 +269,12 @@ func TestErrors(t *testing.T) {
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.trouble.Store(&snowtest.Trouble{Status: 503, RetryAfter: "7"})
+	w.fault.Store(&snowtest.Fault{Status: 503, RetryAfter: "7"})
 	res, _ := w.do(t, "PATCH", w.path(), `{"state": "2"}`)
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") != "7" || len(w.Writes()) != 0 {
 		t.Errorf("%s, ledger %v", res.Status, w.Writes())
 	}
-	w.trouble.Store(&snowtest.Trouble{Drop: true})
+	w.fault.Store(&snowtest.Fault{Drop: true})
 	req, err := http.NewRequestWithContext(t.Context(), "PATCH", w.http.URL+w.path(), strings.NewReader(`{"state": "2"}`))
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 )
 
@@ -32,7 +31,6 @@ func (s *Server) Notice(sysID, event string) []byte {
 	if values == nil {
 		panic("snowtest: there is no incident " + sysID)
 	}
-	values = maps.Clone(values)
 	values["event"] = event
 	body, err := json.Marshal(values)
 	if err != nil {

@@ -21,7 +21,7 @@ type world struct {
 	service  string
 	incident string
 	second   atomic.Int64
-	trouble  atomic.Pointer[snowtest.Trouble]
+	fault    atomic.Pointer[snowtest.Fault]
 }
 
 func newWorld(t *testing.T) *world {
@@ -31,11 +31,11 @@ func newWorld(t *testing.T) *world {
 		Users:  map[string]snowtest.User{"gate": {Password: "pass"}, "reader": {Password: "pass", ReadOnly: true}},
 		Tokens: map[string]string{"tok": "gate"},
 		Now:    func() time.Time { return time.Unix(1453471957+w.second.Load(), 0) },
-		Trouble: func(*http.Request) snowtest.Trouble {
-			if trouble := w.trouble.Load(); trouble != nil {
-				return *trouble
+		Fault: func(*http.Request) snowtest.Fault {
+			if fault := w.fault.Load(); fault != nil {
+				return *fault
 			}
-			return snowtest.Trouble{}
+			return snowtest.Fault{}
 		},
 	})
 	w.network, w.service = w.AddGroup("Network"), w.AddGroup("Service Desk")

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
@@ -28,6 +30,10 @@ func (actions) Undo(context.Context, string) (*gatehouse.UndoAnswer, error) {
 
 func (actions) BulkDecide(context.Context, gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
 	return nil, errors.New("the store is away")
+}
+
+func (actions) Edit(context.Context, string, gatehouse.EditRequest) (*gatehouse.Action, error) {
+	return &gatehouse.Action{ID: "act_2", Status: gatehouse.StatusApproved}, nil
 }
 
 // TestTraceByApproval: a cancel and an undo that name the approval are in the action's trace. The revision
@@ -73,5 +79,54 @@ func TestFailedBulkDecision(t *testing.T) {
 	if families, err := r.Gather(); err != nil || len(families) != 1 ||
 		families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
 		t.Errorf("%v, %v", families, err)
+	}
+}
+
+// TestEditsThatApproveAreCounted: an edit that also approves counts as a decision, a plain edit and a dry run do not.
+func TestEditsThatApproveAreCounted(t *testing.T) {
+	t.Parallel()
+	r := prometheus.NewRegistry()
+	s, err := CountDecisions(r, actions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range []gatehouse.EditRequest{{}, {Approve: true, DryRun: true}, {Approve: true}} {
+		if _, err := s.Edit(t.Context(), "act_1", e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if families, err := r.Gather(); err != nil || len(families) != 1 || len(families[0].GetMetric()) != 1 ||
+		families[0].GetMetric()[0].GetCounter().GetValue() != 1 {
+		t.Errorf("%v, %v", families, err)
+	}
+}
+
+// reviews answers with the decided action act_1.
+type reviews struct{ gatehouse.ReviewService }
+
+func (reviews) DecideReview(context.Context, string, string, gatehouse.ReviewDecision) (*gatehouse.Answer, error) {
+	return &gatehouse.Answer{Code: gatehouse.Decided, Action: &gatehouse.Action{ID: "act_1", Tenant: "acme"}}, nil
+}
+
+// TestTraceOfLinksAndClicks: a decision by a signed link, and one by a click in Slack, are in the action's trace.
+func TestTraceOfLinksAndClicks(t *testing.T) {
+	t.Parallel()
+	spans := tracetest.NewInMemoryExporter()
+	tracing := newTracing(sdktrace.WithSyncer(spans))
+	_, err := tracing.Reviews(reviews{}).DecideReview(t.Context(), "rev_1", "", gatehouse.ReviewDecision{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	click := &gatehouse.SlackClick{Tenant: "acme", ActionID: "act_1", Choice: gatehouse.Approve}
+	tracing.Clicked(t.Context(), time.Now(), click, gatehouse.Decided)
+	tracing.Clicked(t.Context(), time.Now(), click, string(gatehouse.CodeNotFound))
+	if got := spans.GetSpans(); len(got) != 2 {
+		t.Errorf("%d spans", len(got))
+	}
+	for _, span := range spans.GetSpans() {
+		if span.Name != "decide" || span.SpanContext.TraceID() != TraceID("act_1") ||
+			!slices.Contains(span.Attributes, attribute.String("gatehouse.tenant", "acme")) {
+			t.Errorf("%s: %v", span.Name, span.Attributes)
+		}
 	}
 }

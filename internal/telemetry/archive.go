@@ -20,7 +20,7 @@ func NewArchive(r prometheus.Registerer) *Archive {
 		}),
 		behind: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "gatehouse_archive_behind_seconds",
-			Help: "How far the oldest action that the last pass found is past the retention; 0 when none waits.",
+			Help: "Seconds by which the oldest archivable action of the last pass exceeds the retention; 0 for none.",
 		}),
 	}
 	r.MustRegister(a.archived, a.behind)

@@ -12,11 +12,12 @@ type Breakers struct {
 func NewBreakers(r prometheus.Registerer, connectors ...string) *Breakers {
 	b := &Breakers{
 		open: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "gatehouse_breaker_open", Help: "1 if this process makes no calls of a connector, or only a trial.",
+			Name: "gatehouse_breaker_open",
+			Help: "1 while the breaker of the connector is open or half-open in this process, else 0.",
 		}, []string{"connector"}),
 		opened: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gatehouse_breaker_opened_total",
-			Help: "How often the breaker of a connector was opened, trials included.",
+			Help: "How often the breaker of a connector opened, including after a failed trial call.",
 		}, []string{"connector"}),
 	}
 	r.MustRegister(b.open, b.opened)

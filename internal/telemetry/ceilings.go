@@ -18,9 +18,9 @@ const (
 	maxCeilingTenants = 100
 )
 
-// Ceilings returns the fullest account of each ceiling, for at most maxTenants
+// CeilingSource returns the fullest account of each ceiling, for at most maxTenants
 // tenants.
-type Ceilings interface {
+type CeilingSource interface {
 	FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error)
 }
 
@@ -28,7 +28,7 @@ type Ceilings interface {
 // shown, without its scope: proposers can create any number of agents and
 // targets.
 type ceilings struct {
-	source      Ceilings
+	source      CeilingSource
 	used, limit *prometheus.Desc
 
 	mu    sync.Mutex
@@ -37,12 +37,12 @@ type ceilings struct {
 }
 
 // RegisterCeilings exposes the fullest account of each ceiling.
-func RegisterCeilings(r prometheus.Registerer, source Ceilings) {
+func RegisterCeilings(r prometheus.Registerer, source CeilingSource) {
 	labels := []string{"tenant", "ceiling"}
 	r.MustRegister(&ceilings{
 		source: source,
 		used: prometheus.NewDesc("gatehouse_ceiling_used",
-			"The used part of a ceiling, in its fullest account, up to a minute old.", labels, nil),
+			"The used amount or count of a ceiling's fullest account, up to a minute old.", labels, nil),
 		limit: prometheus.NewDesc("gatehouse_ceiling_limit",
 			"The limit of a ceiling of the active policy, up to a minute old.", labels, nil),
 	})

@@ -46,17 +46,33 @@ func CountReviews(r prometheus.Registerer, s gatehouse.ReviewService) (gatehouse
 	return &countedReviews{ReviewService: s, count: count}, nil
 }
 
+// decisionCount counts a decision of one endpoint.
+type decisionCount func(gatehouse.DecisionResult)
+
+// answered counts the answer to a decision, or its error.
+func (count decisionCount) answered(a *gatehouse.Answer, err error) {
+	if err != nil {
+		count(gatehouse.FailedResult(err))
+		return
+	}
+	count(gatehouse.DecisionResultOf(a.Code, a.Replayed))
+}
+
 type countedActions struct {
 	gatehouse.ActionService
-	count func(gatehouse.DecisionResult)
+	count decisionCount
 }
 
 func (s *countedActions) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
 	a, err := s.ActionService.Decide(ctx, id, d)
-	if err != nil {
-		s.count(gatehouse.FailedResult(err))
-	} else {
-		s.count(gatehouse.DecisionResultOf(a.Code, a.Replayed))
+	s.count.answered(a, err)
+	return a, err
+}
+
+func (s *countedActions) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
+	a, err := s.ActionService.Edit(ctx, id, e)
+	if e.Approve && !e.DryRun {
+		s.count(gatehouse.EditResult(a, err))
 	}
 	return a, err
 }
@@ -75,17 +91,13 @@ func (s *countedActions) BulkDecide(ctx context.Context, b gatehouse.BulkDecisio
 
 type countedReviews struct {
 	gatehouse.ReviewService
-	count func(gatehouse.DecisionResult)
+	count decisionCount
 }
 
 func (s *countedReviews) DecideReview(
 	ctx context.Context, id, token string, d gatehouse.ReviewDecision,
 ) (*gatehouse.Answer, error) {
 	a, err := s.ReviewService.DecideReview(ctx, id, token, d)
-	if err != nil {
-		s.count(gatehouse.FailedResult(err))
-	} else {
-		s.count(gatehouse.DecisionResultOf(a.Code, a.Replayed))
-	}
+	s.count.answered(a, err)
 	return a, err
 }

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"context"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -31,9 +30,9 @@ func NewNotifications(r prometheus.Registerer, store gatehouse.Store) *Notificat
 		Name: "gatehouse_notifications_open",
 		Help: "Messages of all tenants that wait or are being sent; -1 if unknown.",
 	}, func() float64 {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 		defer cancel()
-		open := -1
+		var open int
 		err := store.ViewQueues(ctx, func(q gatehouse.ReadQueues) (err error) {
 			open, err = q.OpenNotifications()
 			return err

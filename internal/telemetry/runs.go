@@ -13,10 +13,10 @@ import (
 
 // Runs counts the outcomes of steps and the use of models; see runs.Metrics.
 type Runs struct {
-	steps  *prometheus.CounterVec
-	waited prometheus.Histogram
-	tokens *prometheus.CounterVec
-	cost   *prometheus.CounterVec
+	steps       *prometheus.CounterVec
+	waitSeconds prometheus.Histogram
+	tokens      *prometheus.CounterVec
+	cost        *prometheus.CounterVec
 }
 
 // NewRuns creates and registers the metrics of runs, and those that are read
@@ -28,7 +28,7 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 			Name: "gatehouse_steps_total",
 			Help: "Ended steps by outcome; failed_retryable is an attempt that is repeated.",
 		}, []string{"outcome"}),
-		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+		waitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_step_wait_seconds", Help: "Time from when a step was ready until it was leased.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2.5, 14),
 		}),
@@ -39,7 +39,7 @@ func NewRuns(r prometheus.Registerer, s gatehouse.Store) *Runs {
 			Name: "gatehouse_model_cost_total", Help: "Cost of the model calls of steps.",
 		}, []string{"provider", "currency"}),
 	}
-	r.MustRegister(m.steps, m.waited, m.tokens, m.cost, newOpenRuns(s))
+	r.MustRegister(m.steps, m.waitSeconds, m.tokens, m.cost, newRunCollector(s))
 	for _, outcome := range []gatehouse.StepStatus{
 		gatehouse.StepSucceeded, gatehouse.StepFailed, gatehouse.StepCanceled, gatehouse.StepRetrying,
 	} {
@@ -54,7 +54,7 @@ func (m *Runs) StepEnded(outcome gatehouse.StepStatus) {
 }
 
 // StepLeased records how long a step was ready before it was leased.
-func (m *Runs) StepLeased(waited time.Duration) { m.waited.Observe(max(waited, 0).Seconds()) }
+func (m *Runs) StepLeased(waited time.Duration) { m.waitSeconds.Observe(max(waited, 0).Seconds()) }
 
 // ModelUsed counts the use of a model call. The cost is a float for graphs and
 // not exact.
@@ -66,9 +66,9 @@ func (m *Runs) ModelUsed(u *gatehouse.ModelUsage) {
 	}
 }
 
-// openRuns counts the open runs at most once a minute, since that walks all of
+// runCollector counts the open runs at most once a minute, since that walks all of
 // them, and the ready steps at each scrape.
-type openRuns struct {
+type runCollector struct {
 	store gatehouse.Store
 	runs  *prometheus.Desc
 	ready *prometheus.Desc
@@ -87,8 +87,8 @@ const (
 	maxReadyLanes, maxReady = 64, 1000
 )
 
-func newOpenRuns(s gatehouse.Store) *openRuns {
-	return &openRuns{
+func newRunCollector(s gatehouse.Store) *runCollector {
+	return &runCollector{
 		store: s,
 		runs: prometheus.NewDesc("gatehouse_runs", "Open runs by status, up to a minute old.",
 			[]string{"status"}, nil),
@@ -100,14 +100,14 @@ func newOpenRuns(s gatehouse.Store) *openRuns {
 }
 
 // Describe implements prometheus.Collector.
-func (o *openRuns) Describe(ch chan<- *prometheus.Desc) {
+func (o *runCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- o.runs
 	ch <- o.ready
 	ch <- o.lanes
 }
 
 // Collect implements prometheus.Collector.
-func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
+func (o *runCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	o.mu.Lock()
@@ -126,7 +126,7 @@ func (o *openRuns) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 		if now := time.Now(); !now.Before(o.until) {
-			o.until = now.Add(countsAge) // also when the count takes too long
+			o.counts, o.until = nil, now.Add(countsAge) // also when the count takes too long
 			counts, err := q.RunCounts()
 			if err != nil {
 				return err

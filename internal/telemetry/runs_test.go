@@ -2,8 +2,10 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -106,4 +108,51 @@ func TestRuns(t *testing.T) {
 	if store.counted != 1 {
 		t.Errorf("two scrapes counted the open runs %d times", store.counted)
 	}
+}
+
+// noRuns is a store without runs, whose RunCounts may fail.
+type noRuns struct {
+	gatehouse.Store
+	err error
+}
+
+type noQueues struct {
+	gatehouse.ReadQueues
+	of *noRuns
+}
+
+func (s *noRuns) ViewQueues(_ context.Context, fn func(gatehouse.ReadQueues) error) error {
+	return fn(noQueues{of: s})
+}
+
+func (noQueues) DueLanes(_, _ string, _ gatehouse.Lane, _, _ int) ([]gatehouse.DueLane, error) {
+	return nil, nil
+}
+
+func (q noQueues) RunCounts() (map[gatehouse.RunStatus]int, error) {
+	return map[gatehouse.RunStatus]int{}, q.of.err
+}
+
+// TestRunsThatCannotBeCounted: after a failed count, old counts are not reported as present ones.
+func TestRunsThatCannotBeCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store, r := &noRuns{}, prometheus.NewRegistry()
+		telemetry.NewRuns(r, store)
+		counted := func() bool {
+			_, ok := values(t, r)["gatehouse_runs queued"]
+			return ok
+		}
+		if !counted() {
+			t.Error("the runs are not counted")
+		}
+		time.Sleep(time.Minute)
+		store.err = errors.New("the store is away")
+		if _, err := r.Gather(); err == nil {
+			t.Error("the failure is not reported")
+		}
+		if counted() {
+			t.Error("counts of the minute before are reported")
+		}
+	})
 }

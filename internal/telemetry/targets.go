@@ -23,3 +23,6 @@ func (t *Targets) Probed(connector string, up bool) {
 	}
 	t.up.WithLabelValues(connector).Set(value)
 }
+
+// Gone removes a connector that is no longer probed.
+func (t *Targets) Gone(connector string) { t.up.DeleteLabelValues(connector) }

@@ -12,10 +12,10 @@ import (
 
 // Pushes counts calls and outcomes of pushes; see dispatch.Metrics.
 type Pushes struct {
-	calls   *prometheus.CounterVec
-	settled *prometheus.CounterVec
-	waited  prometheus.Histogram
-	took    *prometheus.HistogramVec
+	calls       *prometheus.CounterVec
+	settled     *prometheus.CounterVec
+	waitSeconds prometheus.Histogram
+	callSeconds *prometheus.HistogramVec
 }
 
 // NewPushes creates and registers the metrics of the dispatcher. Labels are
@@ -31,18 +31,18 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 			Name: "gatehouse_push_outcomes_total",
 			Help: "Results of claims of pushes: how the push ended, or retry, released, late, rescued or quarantined.",
 		}, []string{"connector", "outcome"}),
-		waited: prometheus.NewHistogram(prometheus.HistogramOpts{
+		waitSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gatehouse_push_wait_seconds", Help: "Time from when a push was due until its intent was recorded.",
 			Buckets: buckets,
 		}),
-		took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		callSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "gatehouse_push_call_seconds", Help: "Time of the calls to targets.", Buckets: buckets,
 		}, []string{"connector"}),
 	}
-	r.MustRegister(p.calls, p.settled, p.waited, p.took)
+	r.MustRegister(p.calls, p.settled, p.waitSeconds, p.callSeconds)
 	for _, c := range connectors {
 		p.calls.WithLabelValues(c)
-		p.took.WithLabelValues(c)
+		p.callSeconds.WithLabelValues(c)
 		for _, outcome := range []gatehouse.PushStatus{gatehouse.PushApplied, gatehouse.PushFailed, gatehouse.PushUnknown} {
 			p.settled.WithLabelValues(c, string(outcome))
 		}
@@ -53,7 +53,7 @@ func NewPushes(r prometheus.Registerer, connectors ...string) *Pushes {
 // PushSent counts a call. waited is the time from the push's due time to the commit of the call's intent.
 func (p *Pushes) PushSent(connector string, waited time.Duration) {
 	p.calls.WithLabelValues(connector).Inc()
-	p.waited.Observe(waited.Seconds())
+	p.waitSeconds.Observe(waited.Seconds())
 }
 
 // PushSettled counts a result of a push, such as applied or retry. took is 0 if
@@ -61,7 +61,7 @@ func (p *Pushes) PushSent(connector string, waited time.Duration) {
 func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 	p.settled.WithLabelValues(connector, outcome).Inc()
 	if took > 0 {
-		p.took.WithLabelValues(connector).Observe(took.Seconds())
+		p.callSeconds.WithLabelValues(connector).Observe(took.Seconds())
 	}
 }
 
@@ -70,8 +70,8 @@ func (p *Pushes) PushSettled(connector, outcome string, took time.Duration) {
 // for a lag that the store tolerates.
 type clocked interface{ ClockBehind() time.Duration }
 
-// queue reads the state of the queue from the store at each scrape.
-type queue struct {
+// storeCollector reads the state of the queue from the store at each scrape.
+type storeCollector struct {
 	store  gatehouse.Store
 	pushes *prometheus.Desc
 	dead   *prometheus.Desc
@@ -85,7 +85,7 @@ const scrapeTimeout = 2 * time.Second
 // RegisterQueue exposes the pushes by status, and the audit leaves that wait
 // for their number (at most 1000 are counted).
 func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
-	r.MustRegister(&queue{
+	r.MustRegister(&storeCollector{
 		store:  s,
 		pushes: prometheus.NewDesc("gatehouse_pushes", "Pushes by status.", []string{"status"}, nil),
 		dead: prometheus.NewDesc("gatehouse_dead_letters",
@@ -98,7 +98,7 @@ func RegisterQueue(r prometheus.Registerer, s gatehouse.Store) {
 }
 
 // Describe implements prometheus.Collector.
-func (q *queue) Describe(ch chan<- *prometheus.Desc) {
+func (q *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- q.pushes
 	ch <- q.dead
 	ch <- q.leaves
@@ -106,7 +106,7 @@ func (q *queue) Describe(ch chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (q *queue) Collect(ch chan<- prometheus.Metric) {
+func (q *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var counts map[gatehouse.PushStatus]int

@@ -175,6 +175,41 @@ func (s *tracedActions) Undo(ctx context.Context, id string) (*gatehouse.UndoAns
 	return answer, err
 }
 
+// Reviews adds spans to decisions by signed links. A refused decision has no span, because its action is not known.
+func (t *Tracing) Reviews(s gatehouse.ReviewService) gatehouse.ReviewService {
+	if t == nil {
+		return s
+	}
+	return &tracedReviews{ReviewService: s, tracing: t}
+}
+
+type tracedReviews struct {
+	gatehouse.ReviewService
+	tracing *Tracing
+}
+
+func (s *tracedReviews) DecideReview(
+	ctx context.Context, id, token string, d gatehouse.ReviewDecision,
+) (*gatehouse.Answer, error) {
+	began := time.Now()
+	answer, err := s.ReviewService.DecideReview(ctx, id, token, d)
+	if err == nil {
+		ref := actionRef{answer.Action.Tenant, answer.Action.ID}
+		_, span := s.tracing.start(ctx, "decide", ref, false, trace.WithTimestamp(began))
+		end(span, nil, decisionAttr(d.Decision), resultAttr(answer.Result))
+	}
+	return answer, err
+}
+
+// Clicked records the span of a decision by a click in Slack. The result is the code of an answer or of an error.
+func (t *Tracing) Clicked(ctx context.Context, began time.Time, c *gatehouse.SlackClick, result string) {
+	if t == nil || result == string(gatehouse.CodeNotFound) {
+		return
+	}
+	_, span := t.start(ctx, "decide", actionRef{c.Tenant, c.ActionID}, false, trace.WithTimestamp(began))
+	end(span, nil, decisionAttr(c.Choice), resultAttr(result))
+}
+
 // Push begins a span of a push, such as "dispatch" or "call". The returned
 // function ends it with the outcome.
 func (t *Tracing) Push(

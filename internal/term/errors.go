@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,8 +36,12 @@ func ErrorText(err error) string {
 }
 
 // Passing reports whether a retry may succeed: the server is busy, restarting, was not reached, or
-// the connection ended within an answer.
+// the connection ended within an answer. A refused certificate stays refused.
 func Passing(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return false
+	}
 	var e *gatehouse.Error
 	var broken *net.OpError
 	return IsUnreachable(err) || errors.As(err, &e) && e.Code.Retryable() ||

@@ -2,6 +2,8 @@ package term
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -57,6 +59,7 @@ func TestPassing(t *testing.T) {
 		{fmt.Errorf("client: %w", reset), true},
 		{&net.OpError{Op: "read", Net: "tcp", Err: context.Canceled}, false},
 		{&url.Error{Op: "Get", URL: "x", Err: context.Canceled}, false},
+		{&url.Error{Op: "Get", URL: "x", Err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}}, false},
 		{gatehouse.E(gatehouse.CodeNotFound, "no action"), false},
 		{errors.New("client: cannot decode the answer"), false},
 	} {

@@ -229,11 +229,11 @@ func Distance(now, t time.Time) string {
 	switch {
 	case d < time.Second:
 		return "now"
-	case d < time.Minute:
+	case rounded(d, time.Second) < time.Minute:
 		s = fmt.Sprintf("%ds", count(time.Second))
-	case d < time.Hour:
+	case rounded(d, time.Minute) < time.Hour:
 		s = fmt.Sprintf("%dm", count(time.Minute))
-	case d < 48*time.Hour:
+	case rounded(d, time.Hour) < 48*time.Hour:
 		s = fmt.Sprintf("%dh", count(time.Hour))
 	default:
 		s = fmt.Sprintf("%dd", count(24*time.Hour))

@@ -95,6 +95,7 @@ func TestDistance(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
 		0: "now", 5 * time.Minute: "in 5m", 80 * time.Minute: "in 1h",
+		59600 * time.Millisecond: "in 1m", time.Hour - 20*time.Second: "in 1h", 48*time.Hour - time.Minute: "in 2d",
 		24*time.Hour - time.Second: "in 24h", 72 * time.Hour: "in 3d",
 		-3 * time.Second: "3s ago", -119 * time.Minute: "1h ago", -47 * time.Hour: "47h ago",
 	} {

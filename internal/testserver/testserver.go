@@ -140,7 +140,7 @@ func (p *Process) WaitReady(connect func(context.Context) error) error {
 			out, _ := os.ReadFile(p.host.log())
 			return fmt.Errorf("the server ended: %w\n%s", end.err, out)
 		case <-ctx.Done():
-			return fmt.Errorf("the server does not take connections: %w", err)
+			return fmt.Errorf("the server accepted no connection within 2 minutes: %w", err)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -155,6 +155,6 @@ func (p *Process) Stop(signal os.Signal) error {
 	case <-p.exited: // the status reports the signal
 		return nil
 	case <-time.After(2 * time.Minute):
-		return errors.New("the server does not stop")
+		return errors.New("the server did not stop within 2 minutes")
 	}
 }

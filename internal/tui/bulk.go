@@ -25,8 +25,8 @@ type leftOut struct {
 	why  string
 }
 
-// alone says why a card cannot be decided in bulk, "" when it can.
-func alone(it *item) string {
+// whyNotBulk says why a card cannot be decided in bulk, "" when it can.
+func whyNotBulk(it *item) string {
 	a := it.action
 	switch {
 	case it.voted:
@@ -51,7 +51,7 @@ func (m *reviewer) pick() {
 		return
 	}
 	it := m.items[m.at]
-	if why := alone(it); why != "" && !it.picked {
+	if why := whyNotBulk(it); why != "" && !it.picked {
 		m.say(term.Yellow, "Not selected: "+why+".")
 		return
 	}
@@ -73,9 +73,9 @@ func (m *reviewer) selection() *selection {
 		if !it.picked {
 			continue
 		}
-		why := alone(it)
+		why := whyNotBulk(it)
 		if why == "" && !it.action.Approval.ExpiresAt.After(m.now()) {
-			why = "its time is over"
+			why = "it has expired"
 		}
 		if why == "" && len(s.items) == gatehouse.MaxBulk {
 			why = fmt.Sprintf("at most %d are decided at once", gatehouse.MaxBulk)
@@ -257,7 +257,7 @@ func (m *reviewer) recordResult(r gatehouse.BulkResult, now *gatehouse.Action) {
 			result = string(gatehouse.StatusRejected)
 		}
 	}
-	m.verdicts = append(m.verdicts, verdict{r.ActionID, result})
+	m.outcomes = append(m.outcomes, outcome{r.ActionID, result})
 	for _, it := range m.items {
 		if it.action.ID != r.ActionID {
 			continue

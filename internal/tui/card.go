@@ -57,7 +57,7 @@ func cardPage(a *gatehouse.Action, v view) page {
 	p.change(p.targetNow(a))
 	p.artifact(a)
 	p.payload = len(p.lines)
-	if p.previewed(a) {
+	if p.addPreview(a) {
 		p.payload = len(p.lines) // must be seen before an approval, like the change
 	}
 	p.evaluations(a)
@@ -93,8 +93,8 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 	return b.Shown
 }
 
-// previewed adds the target's preview, and reports whether it differs from the proposal.
-func (p *pager) previewed(a *gatehouse.Action) (bad bool) {
+// addPreview adds the target's preview, and reports whether it differs from the proposal.
+func (p *pager) addPreview(a *gatehouse.Action) (bad bool) {
 	if undo := p.preview.Undo(a, p.now); undo != "" {
 		p.indented("", "  ", undo)
 	}

@@ -81,8 +81,8 @@ func revisable(a *gatehouse.Action) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// revised asks whether to propose the saved text.
-func (m *reviewer) revised(msg edited) {
+// onEdited asks whether to propose the saved text.
+func (m *reviewer) onEdited(msg edited) {
 	m.busy = false
 	switch {
 	case msg.err != nil:
@@ -104,8 +104,8 @@ func (m *reviewer) revised(msg edited) {
 	m.ask(question{text: "Enter: replace it with your revision, which somebody else decides   Esc: back", confirm: true})
 }
 
-// revision is the server's answer to a revision.
-type revision struct {
+// revisionAnswered is the server's answer to a revision.
+type revisionAnswered struct {
 	item   *item
 	action *gatehouse.Action
 	err    error
@@ -114,7 +114,7 @@ type revision struct {
 func (m *reviewer) sendRevision(d *draft) tea.Cmd {
 	return func() tea.Msg {
 		a, err := m.api.Revise(m.g.Ctx, d.item.action.ID, d.revision)
-		return revision{d.item, a, err}
+		return revisionAnswered{d.item, a, err}
 	}
 }
 
@@ -138,8 +138,8 @@ type rebased struct {
 	err    error
 }
 
-// replaced shows the new revision in the place of the old one, and the changes at the target.
-func (m *reviewer) replaced(msg rebased) tea.Cmd {
+// onRebased shows the new revision in the place of the old one, and the changes at the target.
+func (m *reviewer) onRebased(msg rebased) tea.Cmd {
 	if msg.err != nil {
 		m.say(term.Red, "Not rebased: "+errorText(msg.err, m.now()))
 		return nil
@@ -149,13 +149,13 @@ func (m *reviewer) replaced(msg rebased) tea.Cmd {
 	for _, c := range card.Moved(old, msg.action) {
 		moved = append(moved, sheet.MovedText(c))
 	}
-	m.verdicts = append(m.verdicts, verdict{old.ID, "superseded by " + msg.action.ID})
+	m.outcomes = append(m.outcomes, outcome{old.ID, "superseded by " + msg.action.ID})
 	*msg.item = item{action: msg.action}
 	m.say(term.Green, strings.TrimSuffix("This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", "), ": ")+".")
 	return m.appear()
 }
 
-func (m *reviewer) superseded(msg revision) tea.Cmd {
+func (m *reviewer) onRevised(msg revisionAnswered) tea.Cmd {
 	if msg.err != nil {
 		text := errorText(msg.err, m.now())
 		var e *gatehouse.Error
@@ -168,7 +168,7 @@ func (m *reviewer) superseded(msg revision) tea.Cmd {
 		return nil
 	}
 	msg.item.action.Status = gatehouse.StatusSuperseded
-	m.verdicts = append(m.verdicts, verdict{msg.item.action.ID, "superseded by " + msg.action.ID})
+	m.outcomes = append(m.outcomes, outcome{msg.item.action.ID, "superseded by " + msg.action.ID})
 	m.say(term.Green, "Replaced by "+msg.action.ID+", which somebody else decides.")
 	return m.next()
 }

@@ -56,7 +56,7 @@ type reviewer struct {
 	message   string
 	style     string
 	held      []string // the last decisions, while they may be undone
-	verdicts  []verdict
+	outcomes  []outcome
 }
 
 // item is an action of the inbox.
@@ -94,7 +94,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.paste(msg.Content)
 	case targetRead:
 		return m, m.targetArrived(msg)
-	case previewed:
+	case previewRead:
 		return m, m.previewArrived(msg)
 	case commentsRead:
 		m.commentsArrived(msg)
@@ -116,13 +116,13 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.busy = false
 		return m, m.tookBack(msg)
 	case edited:
-		m.revised(msg)
+		m.onEdited(msg)
 	case rebased:
 		m.busy = false
-		return m, m.replaced(msg)
-	case revision:
+		return m, m.onRebased(msg)
+	case revisionAnswered:
 		m.busy = false
-		return m, m.superseded(msg)
+		return m, m.onRevised(msg)
 	}
 	return m, nil
 }
@@ -131,7 +131,7 @@ func (m *reviewer) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 func (m *reviewer) appear() tea.Cmd {
 	m.top, m.seen, m.whole = 0, 0, false
 	m.layout()
-	return tea.Batch(m.rest(), m.readTarget(), m.askPreview(), m.readComments())
+	return tea.Batch(m.disarm(), m.readTarget(), m.askPreview(), m.readComments())
 }
 
 // layout lays out the page at the person's position.
@@ -300,7 +300,7 @@ func (m *reviewer) take(l loaded) (added int) {
 // delegation.
 func (m *reviewer) mine(a *gatehouse.Action) bool {
 	p := a.Approval
-	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).IsOne(p.Excluded) ||
+	if p == nil || (card.Person{ID: m.me.ID, Person: m.me.Person, Name: m.me.Name}).In(p.Excluded) ||
 		p.VoteOf(m.me.Person) != nil {
 		return false
 	}

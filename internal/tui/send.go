@@ -77,7 +77,7 @@ func (m *reviewer) settled(msg answered) tea.Cmd {
 	default:
 		m.say(term.Green, "This decision was already made.")
 	}
-	m.verdicts = append(m.verdicts, verdict{it.action.ID, result})
+	m.outcomes = append(m.outcomes, outcome{it.action.ID, result})
 	return m.next()
 }
 
@@ -115,7 +115,8 @@ func (m *reviewer) refused(it *item, msg answered) {
 		case it.rebases:
 			m.message += " It cannot be carried out unchanged: b proposes it on the present state, or reject it."
 		case !it.stale:
-			m.message += " It cannot be carried out unchanged: reject it, or have it proposed on the present state."
+			m.message += " It cannot be carried out unchanged: reject it, or ask the proposer to revise it for the " +
+				"present state."
 		}
 	}
 	if msg.action == nil {
@@ -190,7 +191,7 @@ func (m *reviewer) tookBack(msg undone) tea.Cmd {
 				}
 			}
 		}
-		m.verdicts = append(m.verdicts, verdict{id, "undone, " + string(next.Status) + " as " + next.ID})
+		m.outcomes = append(m.outcomes, outcome{id, "undone, " + string(next.Status) + " as " + next.ID})
 	}
 	text := ""
 	switch {

@@ -47,11 +47,11 @@ func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	if !bad {
 		return nil
 	}
-	return m.rest()
+	return m.disarm()
 }
 
-// previewed is the preview of a card's target.
-type previewed struct {
+// previewRead is the preview of a card's target.
+type previewRead struct {
 	item    *item
 	digest  gatehouse.Digest
 	preview sheet.Preview
@@ -65,7 +65,7 @@ func (m *reviewer) askPreview() tea.Cmd {
 	it := m.items[m.at]
 	a := it.action
 	return func() tea.Msg {
-		return previewed{it, a.Digest, sheet.AskPreview(a, func(id string) (*gatehouse.Preview, error) {
+		return previewRead{it, a.Digest, sheet.AskPreview(a, func(id string) (*gatehouse.Preview, error) {
 			return m.api.Preview(m.g.Ctx, id)
 		})}
 	}
@@ -73,7 +73,7 @@ func (m *reviewer) askPreview() tea.Cmd {
 
 // previewArrived shows the preview. If it differs from the proposal, the deciding keys are inert
 // again for a moment.
-func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
+func (m *reviewer) previewArrived(msg previewRead) tea.Cmd {
 	it := msg.item
 	if it.action.Digest != msg.digest {
 		return nil
@@ -87,11 +87,11 @@ func (m *reviewer) previewArrived(msg previewed) tea.Cmd {
 	if !lines[0].Bad {
 		return nil
 	}
-	return m.rest()
+	return m.disarm()
 }
 
-// rest makes the deciding keys inert for a moment.
-func (m *reviewer) rest() tea.Cmd {
+// disarm makes the deciding keys inert for a moment.
+func (m *reviewer) disarm() tea.Cmd {
 	m.armed = false
 	m.cards++
 	n := armMsg(m.cards)

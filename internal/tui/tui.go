@@ -107,21 +107,21 @@ func (m *reviewer) show() error {
 func (m *reviewer) summary() error {
 	if m.g.JSON {
 		return m.g.PrintJSON(struct {
-			Items []verdict `json:"items"`
-		}{append([]verdict{}, m.verdicts...)})
+			Items []outcome `json:"items"`
+		}{append([]outcome{}, m.outcomes...)})
 	}
-	if len(m.verdicts) == 0 {
+	if len(m.outcomes) == 0 {
 		return nil
 	}
 	t := &term.Table{Header: []string{"ID", "RESULT"}}
-	for _, v := range m.verdicts {
+	for _, v := range m.outcomes {
 		t.Add(v.ActionID, v.Result)
 	}
 	return m.g.Print(t, "")
 }
 
-// verdict is one decision or other act of the person.
-type verdict struct {
+// outcome is one decision or other act of the person.
+type outcome struct {
 	ActionID string `json:"action_id"`
 	Result   string `json:"result"`
 }

@@ -389,9 +389,68 @@ func TestUndoMakesANewCard(t *testing.T) {
 	if m.armed || press(m, "a") != nil {
 		t.Error("the new card is decided at once")
 	}
-	want := []verdict{{"act_1", "undone, pending as act_3"}, {"act_2", "undone, denied as act_4"}}
-	if !slices.Equal(m.verdicts, want) {
-		t.Errorf("the results are %v", m.verdicts)
+	want := []outcome{{"act_1", "undone, pending as act_3"}, {"act_2", "undone, denied as act_4"}}
+	if !slices.Equal(m.outcomes, want) {
+		t.Errorf("the results are %v", m.outcomes)
+	}
+}
+
+// undoService answers each undo with err, and stores the ids.
+type undoService struct {
+	Service
+	asked []string
+	err   error
+}
+
+func (s *undoService) Undo(_ context.Context, id string) (*gatehouse.UndoAnswer, error) {
+	s.asked = append(s.asked, id)
+	return nil, s.err
+}
+
+// TestUndoAsksForTheToken: an undo without an edit token asks for one. A refused token is asked for again, and the
+// decisions can still be undone.
+func TestUndoAsksForTheToken(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	api := &undoService{err: gatehouse.E(gatehouse.CodeEditTokenRequired, "wrong")}
+	var token string
+	m.connect = func(s string) (Service, error) {
+		token = s
+		return api, nil
+	}
+	m.token, m.held = "", []string{"act_1"}
+	for _, typed := range []string{"x", "y"} {
+		if press(m, "u") != nil || len(m.questions) != 1 || !m.questions[0].secret || m.busy {
+			t.Fatalf("no question for the token: %v", m.questions)
+		}
+		press(m, typed)
+		_, send := m.Update(tea.KeyPressMsg{Code: tea.KeyEnter})
+		if send == nil || !m.busy {
+			t.Fatal("nothing was sent")
+		}
+		m.Update(send())
+		if token != typed || m.token != "" || !slices.Equal(m.held, []string{"act_1"}) || m.busy ||
+			!strings.Contains(m.message, "Not undone: wrong") {
+			t.Errorf("sent %q; then the token is %q, held %v: %s", token, m.token, m.held, m.message)
+		}
+	}
+	if !slices.Equal(api.asked, []string{"act_1", "act_1"}) {
+		t.Errorf("undone: %v", api.asked)
+	}
+}
+
+// TestOnlyTheLastDecisionIsUndone: a vote, and a decision that was already made, end the undo of the decision before.
+func TestOnlyTheLastDecisionIsUndone(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{gatehouse.VoteRecorded, gatehouse.AlreadyApproved} {
+		m := testReviewer(t)
+		m.held = []string{"act_1"}
+		it := m.items[1]
+		m.Update(answered{draft: &draft{item: it, decision: gatehouse.Decision{Decision: gatehouse.Approve}},
+			answer: &gatehouse.Answer{Code: code, Action: it.action}})
+		if press(m, "u") != nil || m.busy || !strings.Contains(m.message, "nothing to undo") {
+			t.Errorf("%s: held %v: %s", code, m.held, m.message)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -52,7 +53,8 @@ func (m *reviewer) bodyLines() []string {
 	return lines[:min(room, len(lines))]
 }
 
-// header says which card this is, and how urgent it is.
+// header returns the first line of the screen: the page or, on a card, its number and
+// its urgency or state.
 func (m *reviewer) header() string {
 	switch {
 	case m.place == onList:
@@ -87,8 +89,8 @@ func (m *reviewer) header() string {
 	return term.Paint(m.color, style, term.Shorten(term.Safe(text+m.filtered()+" · "+a.ID), m.width-1))
 }
 
-// bar returns the lines below the card, and the column of the cursor in the
-// last one, -1 for none.
+// bar returns the lines below the card, and the column of the cursor in the last of
+// these lines, -1 for no cursor.
 func (m *reviewer) bar() (lines []string, cursor int) {
 	lines = append(lines, strings.Repeat("─", max(m.width-1, 1)))
 	if len(m.questions) > 0 {
@@ -122,22 +124,14 @@ func (m *reviewer) prompt(lines []string) ([]string, int) {
 	}
 	// Show the end of a long answer, where the person types.
 	for term.ColumnsOf(shown) > m.width-4 {
-		_, size := firstRune(shown)
+		_, size := utf8.DecodeRuneInString(shown)
 		shown = shown[size:]
 	}
 	return append(lines, "> "+shown), 2 + term.ColumnsOf(shown)
 }
 
-func firstRune(s string) (rune, int) {
-	for i, r := range s {
-		if i > 0 {
-			return r, i
-		}
-	}
-	return 0, len(s)
-}
-
-// keys lists the keys of this page. From L3 on, it names the effect of approving.
+// keys lists the keys of this page. From L3 on, the text of the key a names the effect of
+// approving.
 func (m *reviewer) keys() string {
 	if m.help {
 		return "any key goes back"
@@ -193,10 +187,10 @@ func (m *reviewer) helpLines() []string {
 		{"Ctrl-K", "go to a card by its number or its id"},
 		{"n p", "next, previous change"},
 		{"space", "scroll on; the arrows scroll by a line"},
-		{"enter", "show or hide what is unchanged"},
+		{"enter", "show or hide unchanged fields"},
 		{"w", "why you are asked: rules, reasons, ceilings"},
 		{"Esc", "back; from a card, quit"},
-		{"q", "quit; what is decided is decided"},
+		{"q", "quit; your decisions stay"},
 	} {
 		p.indented("", "  "+k[0]+strings.Repeat(" ", 8-len(k[0])), k[1])
 	}

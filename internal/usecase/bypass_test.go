@@ -19,7 +19,9 @@ var bypasses = map[string][]string{
 		"gate.purge", "gate.RotateOldLinkKeys", "gate.resealKey", "gate.UseSecrets",
 		"gate.WebPushKey", "gate.ReviewLink", "gate.UnsubscribeToken", "gate.StoreSlackClick", "gate.WithdrawGone",
 	},
-	"a push carries out an approved action":           {"gate.ApplyApproved", "gate.StoreConnectors", "gate.StartMandate"},
+	"a push carries out an approved action": {
+		"gate.ApplyApprovedPolicy", "gate.StoreConnectors", "gate.StartMandate",
+	},
 	"the program has the store itself, and no caller": {"gate.Bootstrap", "gate.BreakGlass", "gate.ResetAdmin"},
 	"nobody is signed in yet": {
 		"gate.BeginCeremony", "gate.TakeCeremony", "gate.SignInExternal", "gate.SignInPasskey", "gate.RedeemSetupLink",
@@ -30,10 +32,10 @@ var bypasses = map[string][]string{
 		"gate.countBulk", "gate.oneDeadLetter", "gate.readBackPush", "gate.markRestored",
 	},
 	"the runtime moves runs": {
-		"gate.CancelForRun", "runs.moveWith", "runs.admitOne", "runs.fire", "runs.bundle", "runs.Claim",
+		"gate.CancelForRun", "runs.moveWith", "runs.admitOne", "runs.fire", "runs.bundle", "runs.claim",
 		"runs.reserveBudget",
 	},
-	"the runtime acts without a caller": {"runs.propose", "runs.claimFor", "runs.renewLease"},
+	"the runtime acts without a caller": {"runs.propose", "runs.renewLease"},
 }
 
 func TestUseCasesRunInTheRunner(t *testing.T) {

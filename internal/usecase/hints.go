@@ -8,7 +8,7 @@ type Hints interface {
 	Subscribe(topics ...string) (<-chan struct{}, func())
 }
 
-// The topics of hints. An action's own topic is its id.
+// Topics of hints that several packages use. The topic of a single action is its id.
 const (
 	TopicPush  = "push"
 	TopicAudit = "audit"

@@ -7,8 +7,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Object is gatehouse.MustJSON for the values that leaves hold, byte for byte the
-// same, at a fifth of the cost: it runs within the single writer's transaction.
+// Object encodes the data of a log entry. The result is byte for byte that of
+// gatehouse.MustJSON, at a fifth of the cost: with SQLite, Object runs within the
+// transaction of the single writer.
 func Object(data map[string]any) gatehouse.JSON {
 	members := make([]gatehouse.Member, 0, len(data))
 	for name, value := range data {
@@ -17,7 +18,7 @@ func Object(data map[string]any) gatehouse.JSON {
 	return gatehouse.ObjectJSON(members...)
 }
 
-// Encode is gatehouse.MustJSON for one value of Object.
+// Encode encodes one value of Object. The result is that of gatehouse.MustJSON.
 func Encode(v any) gatehouse.JSON {
 	switch v := v.(type) {
 	case string:

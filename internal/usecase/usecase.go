@@ -215,7 +215,8 @@ type notedQueues struct {
 
 func (q notedQueues) In(tenant string) gatehouse.Tx { return noted{q.Queues.In(tenant), q.wrote} }
 
-// View runs a read for the caller. A missing row is not_found, naming what.
+// View runs a read for the caller. A missing row is an error with code not_found; what
+// names the kind of row in its text.
 func (r *Runner) View(ctx context.Context, what string, fn func(gatehouse.ReadTx, *gatehouse.Caller) error) error {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -224,22 +225,23 @@ func (r *Runner) View(ctx context.Context, what string, fn func(gatehouse.ReadTx
 	return NotFound(r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error { return fn(tx, c) }), what)
 }
 
-// Unjudged is the error of a transaction that needs a judgement of a policy. Judge
-// makes it outside the transaction, which then runs again.
-type Unjudged interface {
+// NeedsWork is the error of a transaction that needs slow work first: the evaluation of a
+// policy, or a reload of the connectors. Do does this work outside the transaction, which
+// then runs again.
+type NeedsWork interface {
 	error
-	Judge(context.Context) error
+	Do(context.Context) error
 }
 
-// restart reruns a transaction after a conflict, or after judging a policy that the
-// transaction needed.
+// restart reruns a transaction after a conflict, or after the work of a NeedsWork error. After
+// maxRestarts runs it fails with code busy.
 func restart(ctx context.Context, run func() error) error {
 	for range maxRestarts {
 		err := run()
-		var ahead Unjudged
+		var ahead NeedsWork
 		switch {
 		case errors.As(err, &ahead):
-			if err := ahead.Judge(ctx); err != nil {
+			if err := ahead.Do(ctx); err != nil {
 				return err
 			}
 		case errors.Is(err, ErrStale), errors.Is(err, gatehouse.ErrConflict):

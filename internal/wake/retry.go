@@ -11,12 +11,12 @@ const (
 	maxPause = 15 * time.Second
 )
 
-// Retry paces a carrier's attempts to connect. The zero value is ready to use.
-type Retry struct{ failures int }
+// Backoff paces a carrier's attempts to connect. The zero value is ready to use.
+type Backoff struct{ failures int }
 
 // Pause waits for a random time between half and all of 250 ms, doubled with
 // each consecutive failure up to 15 s, or until ctx ends.
-func (r *Retry) Pause(ctx context.Context) {
+func (r *Backoff) Pause(ctx context.Context) {
 	d := min(minPause<<min(r.failures, 10), maxPause)
 	r.failures++
 	timer := time.NewTimer(d/2 + rand.N(d/2))
@@ -28,4 +28,4 @@ func (r *Retry) Pause(ctx context.Context) {
 }
 
 // Succeeded returns to short pauses.
-func (r *Retry) Succeeded() { r.failures = 0 }
+func (r *Backoff) Succeeded() { r.failures = 0 }

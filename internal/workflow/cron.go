@@ -14,9 +14,9 @@ import (
 
 // Cron is a schedule in the five fields of cron: minute, hour, day of the
 // month, month, day of the week (0 or 7 is Sunday). A field is *, a number, a
-// range a-b, with a step /n, or a list of these. Months and days also have
-// their English three-letter names. As in cron, when both day fields are
-// restricted, either may match.
+// range a-b, with a step /n, or a list of these. A month or a day of the week can
+// also be its English three-letter name. As in cron, when neither day field begins
+// with *, a day that matches one of them is enough.
 //
 // Times are wall-clock times in the zone. When the hours are restricted, a time
 // that the clock skips in spring falls on the end of the gap, and a time that
@@ -100,7 +100,7 @@ func cronField(s string, low, high int, names []string) (set uint64, err error) 
 					return 0, err
 				}
 				if to < from {
-					return 0, fmt.Errorf("%q goes backwards", item)
+					return 0, fmt.Errorf("the range %q ends before it begins", item)
 				}
 			case !stepped:
 				to = from
@@ -173,8 +173,8 @@ func (c *Cron) firstOn(day, after time.Time) (first time.Time) {
 	return first
 }
 
-// instants returns the instants at which the wall clock shows the time: one on
-// most days.
+// instants returns the instants of a wall-clock time on a day: one on most days. See
+// [Cron] for the days on which the clock changes.
 func (c *Cron) instants(day time.Time, hour, minute int) []time.Time {
 	wall := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	_, before := wall.Add(-24 * time.Hour).In(c.location).Zone()

@@ -19,6 +19,13 @@ const (
 	DefaultItems = 100
 	// MaxOutput bounds the result of a template, in bytes of JSON.
 	MaxOutput = 256 << 10
+	// MaxItemsOutput bounds the output of a step with for_each, in bytes of JSON.
+	MaxItemsOutput = 16 * MaxOutput
+	// MaxRunSteps bounds the steps of a run, including items: reading a run, and its
+	// evidence, returns all of them.
+	MaxRunSteps = 5000
+	// MaxKey bounds an idempotency key, in bytes, as for a proposal.
+	MaxKey = 255
 	// DefaultRetries is the number of retries of a step that sets none.
 	DefaultRetries = 4
 	maxRetries     = 20
@@ -55,13 +62,10 @@ type Definition struct {
 	// outputReads are the steps that the output reads.
 	outputReads map[string]bool
 	byID        map[string]*Step
-	// repeats holds, for each step that sends the run back, the ids of the steps
-	// that run again, including its own; repeated holds all steps that may run again.
-	repeats  map[string][]string
-	repeated map[string]bool
+	repeated    map[string]bool // the ids of the steps that may run again
 }
 
-// Triggers lists what begins runs, besides the API.
+// Triggers are the ways to start runs besides the API; nil for each that is not set.
 type Triggers struct {
 	Webhook  *Webhook
 	Schedule *Cron
@@ -165,8 +169,9 @@ type Step struct {
 	// Line is the step's line in the source.
 	Line int
 
-	// For the linter: the position, the source values, and the steps whose
-	// output is read.
+	// These fields are for the linter, and event also for Senders. ownItems and
+	// ownRetry say that the source sets max_items and retry, withKeys are the keys
+	// of `with`, and reads are the steps whose output or rejection the step reads.
 	column             int
 	event              string // the event of a wait, unless it is an expression
 	ownItems, ownRetry bool

@@ -3,10 +3,11 @@
 // finds the ready steps, tests a workflow against recorded answers, and draws
 // it. docs/workflows.md is the manual.
 //
-// The package is pure: no clock, no I/O. [Parse] compiles every expression
-// once; a [Definition] never changes and is safe for concurrent use.
+// The package has no clock, and no I/O except that [ParseCron] may read the zone
+// database. [Parse] compiles every expression once; a [Definition] never changes and
+// is safe for concurrent use.
 //
 // It fails closed. A missing path is an error, not null. A number never passes
-// through a float. A step reads only steps that it needs. Every expression,
-// list and output has a bound.
+// through a float. A step reads only steps that it needs, and the rejection of a step
+// that repeats it. Every expression, list and output has a bound.
 package workflow

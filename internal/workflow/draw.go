@@ -45,7 +45,7 @@ type drawn struct {
 	*Step
 	status gatehouse.StepStatus // "" without a run
 	mark
-	// done of items have succeeded.
+	// items counts the items of a for_each, done those that have succeeded.
 	items, done int
 }
 

@@ -81,7 +81,7 @@ func exercise(t *testing.T, step *workflow.Step, s *workflow.Scope) {
 		check("null", err)
 	}
 	if step.ForEach != nil {
-		items, err := step.Items(s)
+		items, err := step.ForEach.List(s)
 		check(gatehouse.ArrayJSON(items...), err)
 		inside := *s
 		inside.HasItem, inside.Item = true, `{"id":1}`

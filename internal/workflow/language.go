@@ -23,7 +23,8 @@ import (
 const (
 	costLimit     = 500_000
 	templateLimit = 1_000_000
-	// maxText bounds the strings that functions return.
+	// maxText bounds, in bytes, the text that split takes, the text that join
+	// returns, and the JSON that json returns or sha256 hashes.
 	maxText = MaxOutput
 )
 
@@ -252,7 +253,7 @@ func (r *reads) step(e ast.Expr, id, field string, fail func(ast.Expr, string, .
 		fail(e, "the rejection of step %s cannot be read here: only the steps that its on_rejected or on_expired repeats, "+
 			"and the steps that need it, can read it", id)
 	case !r.steps[id]:
-		fail(e, "step %s need not have ended by then; put it under needs", gatehouse.Quote(id))
+		fail(e, "step %s may still be running here; add it to needs", gatehouse.Quote(id))
 	case field != "output":
 		fail(e, "a step has an output and a rejection, and no %s", gatehouse.Quote(field))
 	default:

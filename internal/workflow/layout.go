@@ -37,7 +37,8 @@ type layout struct {
 	width, height int
 }
 
-// arrange puts the steps into rows, in an order that keeps lines short.
+// arrange puts the steps into rows, in an order that keeps lines short. box is the width
+// of a step's box, in pixels.
 func arrange(layers [][]*Step, needs map[string][]string, box int) *layout {
 	l := &layout{rows: make([][]*place, len(layers))}
 	at := make(map[string]*place)

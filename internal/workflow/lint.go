@@ -37,7 +37,7 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 			}
 		case KindModel:
 			if !used[s.ID] {
-				say(s, "its output is never used, but it costs money")
+				say(s, "its output is never used, but each call of the model costs money")
 			}
 			if d.Limits.Budget == nil {
 				say(s, "calls a model, but limits has no budget")

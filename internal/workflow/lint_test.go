@@ -33,7 +33,7 @@ func TestLint(t *testing.T) {
 		"1:1: 2 steps propose actions, but limits.max_writes_per_run is 1",
 		"4:3: step a: has no risk; only the policy's and the connector's levels will count",
 		"6:3: step c: its output is never used, and a transform has no other effect",
-		"8:3: step e: its output is never used, but it costs money",
+		"8:3: step e: its output is never used, but each call of the model costs money",
 		"8:3: step e: calls a model, but limits has no budget",
 		"9:3: step f: is retried; give it an idempotency_key that names its effect, so that the worker can recognize a " +
 			"repetition",

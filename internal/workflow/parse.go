@@ -46,7 +46,8 @@ var keys = map[string][]string{
 	"on_expired":  {"repeat", "max"},
 }
 
-// The types that an expression can be required to have.
+// The result types that an expression may be required to have; an empty list permits
+// any type.
 var (
 	wantCondition = []*cel.Type{cel.BoolType, cel.DynType}
 	wantAny       []*cel.Type
@@ -58,7 +59,7 @@ type parser struct {
 	language *expr.Language
 	def      *Definition
 	known    map[string]bool            // the ids of all steps
-	up       map[string]map[string]bool // what each step needs, directly or indirectly
+	up       map[string]map[string]bool // the steps that each step needs, directly or indirectly
 	// refused holds, for each step, the steps whose rejection it may read.
 	refused  map[string]map[string]bool
 	compiled int // number of expressions
@@ -195,13 +196,13 @@ func (p *parser) limits(n *yaml.Node) {
 		Currency: p.Text(b.Values["currency"], "currency"),
 		Window:   p.Duration(b.Values["window"], "window", minWindow, maxWindow),
 	}
-	if c := budget.Currency; c != "" && (len(c) != 3 || strings.Trim(c, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "") {
+	if c := budget.Currency; c != "" && !gatehouse.ValidCurrency(c) {
 		p.Fail(b.Values["currency"], "currency must be three capital letters, such as USD")
 	}
 	if a := b.Values["amount"]; a != nil {
 		budget.Amount = p.Amount(a, "amount")
 		if _, err := budget.Amount.Micros(); err != nil || budget.Amount != "" && budget.Amount.Sign() <= 0 {
-			p.Fail(a, "amount must be above 0 and fit an amount")
+			p.Fail(a, "amount must be above 0 and at most 9223372036854")
 		}
 	}
 	p.def.Limits.Budget = budget
@@ -311,7 +312,7 @@ func (p *parser) node(n *yaml.Node, what string, r *reads, count *int, depth int
 		out := node{members: []namedNode{}}
 		for _, key := range f.Keys {
 			if strings.Contains(key.Value, "${{") {
-				p.Fail(key, "%s: a name cannot have an expression in it", what)
+				p.Fail(key, "%s: a key cannot contain an expression", what)
 			}
 			out.members = append(out.members, namedNode{key.Value, p.node(f.Values[key.Value], what, r, count, depth+1)})
 		}
@@ -333,7 +334,7 @@ func (p *parser) textNode(n *yaml.Node, what string, r *reads, count *int) node 
 	list, bad := pieces(n.Value)
 	if bad >= 0 {
 		line, column := p.Locate(n, bad)
-		p.At(line, column, "%s: ${{ is not closed by }}; a literal one is $${{", what)
+		p.At(line, column, "%s: ${{ has no closing }}; write $${{ for the text ${{", what)
 		return node{}
 	}
 	var parts []part

@@ -149,7 +149,7 @@ func (p *parser) step(s *Step, f form.Fields) {
 	p.retry(s, f.Values["retry"])
 	s.Timeout = p.Duration(f.Values["timeout"], "timeout", gatehouse.Duration(time.Second), maxTimeout).D()
 	p.risk(s, f)
-	p.idle(s, f)
+	p.refuseUnusedKeys(s, f)
 }
 
 // list compiles an expression that must return a list.
@@ -166,7 +166,7 @@ func (p *parser) list(n *yaml.Node, r *reads) *Expr {
 
 func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 	if n.Kind != yaml.ScalarNode {
-		p.Fail(n, "idempotency_key must be a text")
+		p.Fail(n, "idempotency_key must be a string")
 		return
 	}
 	r := &reads{
@@ -175,7 +175,7 @@ func (p *parser) key(s *Step, n *yaml.Node, each bool) {
 	}
 	s.IdempotencyKey = p.template(n, "idempotency_key", r)
 	s.keyRepeats = r.seenIteration
-	if len(p.def.repeats[s.ID]) > 0 && !r.seenIteration {
+	if (s.OnRejected.Repeat != "" || s.OnExpired.Repeat != "") && !r.seenIteration {
 		p.Fail(n, "idempotency_key must contain iteration, because each iteration needs its own")
 	}
 	if each && !r.seenItem {
@@ -285,9 +285,9 @@ func (p *parser) risk(s *Step, f form.Fields) {
 	}
 }
 
-// idle refuses keys that have no effect for the step's kind: the author expects
-// an effect.
-func (p *parser) idle(s *Step, f form.Fields) {
+// refuseUnusedKeys refuses keys that have no effect for the step's kind: an author who writes one
+// expects an effect.
+func (p *parser) refuseUnusedKeys(s *Step, f form.Fields) {
 	var idle []string
 	if !s.Kind.Proposes() {
 		idle = append(idle, "risk", "two_person", "action_type", "on_rejected", "on_expired")

@@ -1,7 +1,6 @@
 package workflow
 
 import (
-	"slices"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -71,7 +70,7 @@ func between(up map[string]map[string]bool, first, last, id string) bool {
 // repeats reads the steps' refusals, and determines which steps may run more
 // than once.
 func (p *parser) repeats(read []form.Fields) {
-	p.def.repeats, p.def.repeated = make(map[string][]string), make(map[string]bool)
+	p.def.repeated = make(map[string]bool)
 	p.refused = make(map[string]map[string]bool)
 	for i, f := range read {
 		s := p.def.Steps[i]
@@ -91,7 +90,6 @@ func (p *parser) repeats(read []form.Fields) {
 			}
 			if repeats {
 				p.def.repeated[id] = true
-				p.def.repeats[s.ID] = append(p.def.repeats[s.ID], id)
 			}
 			if repeats || p.up[id][s.ID] {
 				if p.refused[id] == nil {
@@ -100,7 +98,6 @@ func (p *parser) repeats(read []form.Fields) {
 				p.refused[id][s.ID] = true
 			}
 		}
-		slices.Sort(p.def.repeats[s.ID])
 	}
 }
 
@@ -133,10 +130,10 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 		p.Fail(v, "there is no step %s", gatehouse.Quote(to))
 		return Refusal{}
 	case !p.up[s.ID][to]:
-		p.Fail(v, "step %s does not need %s, so there is no way back to it", s.ID, to)
+		p.Fail(v, "step %s cannot repeat %s, which it does not need", s.ID, to)
 		return Refusal{}
 	case f.Values["for_each"] != nil:
-		p.Fail(v, "a step with for_each asks about each item, and cannot go back to another step")
+		p.Fail(v, "a step with for_each cannot repeat an earlier step")
 		return Refusal{}
 	}
 	r.Repeat = to
@@ -154,9 +151,9 @@ func (p *parser) refusal(s *Step, f form.Fields, n *yaml.Node, what string) (r R
 	return r
 }
 
-// Next returns the steps to run again when a step is refused. ok is false when
-// the run does not go back: the workflow does not say so, the step has been
-// repeated Max times, or a step has reached gatehouse.MaxIterations.
+// Next returns the steps to run again when the action of s was rejected or has expired.
+// ok is false when the run does not go back: r names no step, s has been repeated r.Max
+// times, or a step has reached gatehouse.MaxIterations.
 func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (steps []*Step, ok bool) {
 	id, n := s.Iteration()
 	if r.Repeat == "" || n > r.Max {
@@ -171,8 +168,9 @@ func (d *Definition) Next(run *gatehouse.Run, s *gatehouse.Step, r Refusal) (ste
 	return steps, true
 }
 
-// RefusedOutput is the output of a step that continues although its action was
-// rejected or has expired: the rejection, which other steps can read.
+// RefusedOutput is the output of a step that succeeds although its action was rejected
+// or has expired: a description of the rejection, for other steps. An output of more
+// than MaxOutput bytes leaves out the change.
 func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehouse.JSON {
 	_, n := s.Iteration()
 	members := []gatehouse.Member{

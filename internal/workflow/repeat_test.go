@@ -57,9 +57,9 @@ func TestRefusalsAreRead(t *testing.T) {
 	for name, c := range map[string]struct{ source, want string }{
 		"no way back": {
 			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, on_rejected: {repeat: c}}",
-				"- {id: c, uses: worker.x}"), "4:49: step b does not need c, so there is no way back to it"},
+				"- {id: c, uses: worker.x}"), "4:49: step b cannot repeat c, which it does not need"},
 		"no such step": {steps("- {id: b, uses: approval, on_expired: {repeat: z}}"), `there is no step "z"`},
-		"itself":       {steps("- {id: b, uses: approval, on_rejected: {repeat: b}}"), "step b does not need b"},
+		"itself":       {steps("- {id: b, uses: approval, on_rejected: {repeat: b}}"), "step b cannot repeat b"},
 		"beside the way": {
 			steps("- {id: a, uses: worker.x}", "- {id: n, uses: worker.x}",
 				"- {id: b, uses: approval, needs: [a], on_rejected: {repeat: a}}"),
@@ -73,7 +73,7 @@ func TestRefusalsAreRead(t *testing.T) {
 		"items": {
 			steps("- {id: a, uses: worker.x}",
 				"- {id: b, uses: approval, for_each: '[1]', max_items: 2, on_rejected: {repeat: a}}"),
-			"a step with for_each asks about each item"},
+			"a step with for_each cannot repeat"},
 		"one key": {
 			steps("- {id: a, uses: worker.x}", "- {id: b, uses: approval, idempotency_key: k, on_rejected: {repeat: a}}"),
 			"idempotency_key must contain iteration"},

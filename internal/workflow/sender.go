@@ -32,7 +32,7 @@ func (s Sender) String() string {
 	return s.Name
 }
 
-// Is reports whether the entry matches a principal. starter says that it
+// Is reports whether the entry matches a principal. starter says that the principal
 // started the run.
 func (s Sender) Is(p *gatehouse.Principal, starter bool) bool {
 	switch {
@@ -61,13 +61,18 @@ func (d *Definition) Senders(event string) []Sender {
 // which is written like an entry of from.
 func (d *Definition) takesFrom(event, by string) bool {
 	from := d.Senders(event)
-	return by == "" || len(from) == 0 || slices.ContainsFunc(from,
-		func(s Sender) bool { return strings.EqualFold(s.String(), by) })
+	switch {
+	case by == "":
+		return true
+	case len(from) == 0: // an agent may send events only to a run that it started
+		return by != Sender{Kind: gatehouse.KindAgent}.String()
+	}
+	return slices.ContainsFunc(from, func(s Sender) bool { return strings.EqualFold(s.String(), by) })
 }
 
 // from reads the senders of a wait. They are literals, so that no data decides
-// who may answer. The event's name is a literal, too, because an event is
-// refused when it is sent, before any step evaluates the name.
+// who may answer. The event's name is a literal, too, because the sender is checked
+// when an event arrives, which may be before the step evaluates the name.
 func (p *parser) from(s *Step, w form.Fields) {
 	v := w.Values["from"]
 	switch {

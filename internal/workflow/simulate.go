@@ -26,7 +26,7 @@ type simulation struct {
 	missing []string
 }
 
-// simulate runs a test until it ends or nothing moves any more.
+// simulate runs a test until its run ends or no step can move any more.
 func simulate(d *Definition, t *Test) (*simulation, error) {
 	m := &simulation{
 		def: d, test: t, start: t.Now, now: t.Now,
@@ -50,7 +50,7 @@ func simulate(d *Definition, t *Test) (*simulation, error) {
 	for _, s := range d.Steps {
 		m.add(s, 1)
 	}
-	m.to(gatehouse.RunRunning)
+	m.moveRun(gatehouse.RunRunning)
 	m.ready()
 	for moves := 0; m.move(); moves++ {
 		if moves > maxMoves {
@@ -74,7 +74,7 @@ func (m *simulation) add(s *Step, iteration int) {
 		&gatehouse.Step{ID: "stp_" + key, Key: key, Index: s.Index, Uses: s.Uses, Status: gatehouse.StepBlocked})
 }
 
-func (m *simulation) to(status gatehouse.RunStatus) {
+func (m *simulation) moveRun(status gatehouse.RunStatus) {
 	for _, s := range m.run.Status.PathTo(status) {
 		m.run.Status = s
 	}
@@ -88,11 +88,13 @@ func (m *simulation) set(s *gatehouse.Step, to gatehouse.StepStatus) {
 	s.Status = to
 }
 
-// move does one thing and its consequences; false when there is nothing to do.
+// move executes, settles or wakes one step, or stops the run at its deadline. Then it
+// updates the states that depend on this. It returns false when nothing can move, and
+// when the run has ended.
 func (m *simulation) move() bool {
-	moved := m.work() || m.gather() || m.wait()
+	moved := m.work() || m.settleForEach() || m.wait()
 	m.ready()
-	m.to(gatehouse.StatusOfSteps(m.run.Steps, m.run.Stop))
+	m.moveRun(gatehouse.StatusOfSteps(m.run.Steps, m.run.Stop))
 	return moved && !m.run.Status.Final()
 }
 
@@ -118,8 +120,8 @@ func (m *simulation) work() bool {
 	return false
 }
 
-// gather settles the steps whose items have all ended.
-func (m *simulation) gather() bool {
+// settleForEach settles the first for_each step whose items have all ended.
+func (m *simulation) settleForEach() bool {
 	for _, s := range m.run.Steps {
 		if s.Status != gatehouse.StepWaiting || s.DueAt != nil || s.Event != "" {
 			continue
@@ -136,6 +138,7 @@ func (m *simulation) gather() bool {
 				failed = item.Failure
 			}
 		}
+		output := gatehouse.ArrayJSON(outputs...)
 		switch {
 		case open:
 			continue
@@ -143,8 +146,10 @@ func (m *simulation) gather() bool {
 			m.fail(s, failed.Code, failed.Detail)
 		case m.run.Stop != "":
 			m.set(s, gatehouse.StepCanceled)
+		case len(output) > MaxItemsOutput:
+			m.fail(s, "output_too_large", fmt.Sprintf("the outputs of all items have more than %d bytes", MaxItemsOutput))
 		default:
-			m.succeed(s, gatehouse.ArrayJSON(outputs...))
+			m.succeed(s, output)
 		}
 		return true
 	}
@@ -257,7 +262,8 @@ func (m *simulation) fail(s *gatehouse.Step, code, detail string) {
 	m.stop(&gatehouse.Failure{Code: code, Detail: s.Key + ": " + detail})
 }
 
-// stop cancels the steps that have not begun or that wait, and starts no more.
+// stop fails the run: it cancels the steps that have not begun or that wait, and no
+// further step starts.
 func (m *simulation) stop(why *gatehouse.Failure) {
 	if m.run.Stop != "" {
 		return

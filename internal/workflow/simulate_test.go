@@ -65,8 +65,7 @@ func TestRunTestsSays(t *testing.T) {
 		{"the wrong state", "{input: {note: false}, " + answers + ", expect: {status: failed_terminal}}",
 			"status: expected failed_terminal, got succeeded"},
 		{"one write too many", "{input: {note: true}, " + answers + ", expect: {status: succeeded}}",
-			"status: expected succeeded, got failed_terminal (too_many_writes: note: the run has proposed as many changes as " +
-				"it may)"},
+			"status: expected succeeded, got failed_terminal (too_many_writes: note: the run has reached its limit of changes)"},
 		{"the event comes too late",
 			"{input: {note: false}, steps: {reply: {signal: 1, after: 61m}}, expect: {status: failed_terminal, failure: " +
 				"timeout, took: 1h}}", ""},
@@ -114,7 +113,7 @@ func TestRunTestsNoAnswer(t *testing.T) {
 		"{}":     "missing property 'x'",
 	} {
 		tests := parseTests(t, d, "tests:\n- {name: n, input: "+input+", expect: {status: failed_terminal}}\n")
-		if got := workflow.RunTests(d, tests)[0].Differences; len(got) == 0 || !strings.Contains(got[0], want) {
+		if got := workflow.RunTests(d, tests)[0].Differences; len(got) == 0 || !strings.HasSuffix(got[0], want) {
 			t.Errorf("%v, want %s", got, want)
 		}
 	}
@@ -130,6 +129,51 @@ func TestSameKey(t *testing.T) {
 		"tests:\n- {name: n, steps: {a: {output: 1}, c: {output: 3}}, expect: {status: succeeded, outputs: {b: 1, c: 3}}}\n")
 	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
 		t.Error(r.Differences)
+	}
+}
+
+// TestAppliedOutput: the output of an applied action has the members that it has in a real run.
+func TestAppliedOutput(t *testing.T) {
+	t.Parallel()
+	d := mustParse(t, steps("- {id: ask, uses: approval, with: {title: Ship?}}",
+		"- {id: a, uses: transform, with: '${{ [steps.ask.output.decided_by, steps.ask.output.digest, "+
+			"steps.ask.output.receipt_id, steps.ask.output.response, steps.ask.output.reversible] }}'}"))
+	tests := parseTests(t, d, "tests:\n- {name: n, steps: {ask: {applied: {response: {n: 1}}}}, expect: {status: succeeded, "+
+		"outputs: {a: [test, '', rcp_ask, {n: 1}, false]}}}\n")
+	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
+		t.Error(r.Differences)
+	}
+}
+
+// TestRunBounds: the bounds of a real run hold in a test.
+func TestRunBounds(t *testing.T) {
+	t.Parallel()
+	ones := func(n int) string { return "[" + strings.Repeat("1, ", n-1) + "1]" }
+	many := []string{"- {id: first, uses: transform, with: 1}"}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		many = append(many, "- {id: "+id+", uses: transform, needs: [], for_each: input.l, max_items: 1000, with: 1}")
+	}
+	many = append(many, "- {id: e, uses: transform, needs: [], for_each: input.m, max_items: 1000, with: 1}",
+		"- {id: ask, uses: approval, needs: [first], with: {title: Ship?}, on_rejected: {repeat: first}}")
+	keyed := []string{"- {id: a, uses: worker.x, idempotency_key: '${{ input.k }}'}"}
+	for name, c := range map[string]struct {
+		steps                  []string
+		input, answers, failed string
+	}{
+		"too many items": {many, "{l: " + ones(1000) + ", m: " + ones(994) + "}", "{}", "too_many_items"},
+		"too many steps to repeat": {many, "{l: " + ones(1000) + ", m: " + ones(993) + "}",
+			"{ask: [{rejected: true}, {applied: true}]}", "rejected"},
+		"a large output": {[]string{"- {id: a, uses: worker.x, for_each: input.l}"}, "{l: " + ones(17) + "}",
+			"{a: {output: " + strings.Repeat("x", 256<<10-2) + "}}", "output_too_large"},
+		"an empty key": {keyed, "{k: ''}", "{a: {output: 1}}", "expression"},
+		"a long key":   {keyed, "{k: " + strings.Repeat("k", 256) + "}", "{a: {output: 1}}", "expression"},
+	} {
+		d := mustParse(t, steps(c.steps...))
+		tests := parseTests(t, d, "tests:\n- {name: n, input: "+c.input+", steps: "+c.answers+
+			", expect: {status: failed_terminal, failure: "+c.failed+"}}\n")
+		if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
+			t.Errorf("%s: %v", name, r.Differences)
+		}
 	}
 }
 
@@ -160,6 +204,8 @@ func TestParseTestsRefuses(t *testing.T) {
 		"tests: [{name: x, steps: {ask: [{applied: true}]}, expect: {}}]":               "only a step with for_each",
 		"tests: [{name: x, steps: {list: {fail: {times: 0}}}, expect: {}}]":             "times must be a whole number from 1",
 		"tests: [{name: x, steps: {list: {fail: {retryable: maybe}}}, expect: {}}]":     "retryable must be true or false",
+		"tests: [{name: x, steps: {ask: {applied: true, after: 1m}}, expect: {}}]":      "after is allowed only with a signal",
+		"tests: [{name: x, steps: {ask: {applied: {status: done}}}, expect: {}}]":       "applied cannot set status",
 		"tests: [{name: x, now: today, expect: {}}]":                                    "now must be a time",
 	} {
 		_, err := workflow.ParseTests(d, []byte(source))

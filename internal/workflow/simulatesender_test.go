@@ -19,7 +19,9 @@ steps:
 `
 	for _, c := range []struct{ from, by, status string }{
 		{"", "", "succeeded"},
-		{"", "by: kind:agent,", "succeeded"},
+		{"", "by: ana,", "succeeded"},
+		{"", "by: starter,", "succeeded"},
+		{"", "by: kind:agent,", "failed_terminal"},
 		{"from: [role:approver, ana],", "", "succeeded"},
 		{"from: [role:approver, ana],", "by: ana,", "succeeded"},
 		{"from: [role:approver, ana],", "by: role:approver,", "succeeded"},

@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -37,7 +38,7 @@ func (m *simulation) execute(s *gatehouse.Step) {
 	}
 	s.Input = with
 	if spec.IdempotencyKey != nil {
-		key, err := spec.IdempotencyKey.Text(scope)
+		key, err := spec.Key(scope)
 		if err != nil {
 			m.fail(s, "expression", "idempotency_key: "+err.Error())
 			return
@@ -65,6 +66,11 @@ func (m *simulation) fanOut(s *gatehouse.Step, spec *Step, scope *Scope) {
 		m.succeed(s, "[]")
 		return
 	}
+	if n := len(m.run.Steps) + len(items); n > MaxRunSteps {
+		m.fail(s, "too_many_items", fmt.Sprintf("the run would have %d steps, with at most %d allowed, including items", n,
+			MaxRunSteps))
+		return
+	}
 	m.set(s, gatehouse.StepWaiting)
 	for i, item := range items {
 		key := itemKey(s.Key, i)
@@ -79,7 +85,7 @@ func (m *simulation) perform(s *gatehouse.Step, spec *Step, with gatehouse.JSON)
 	answer := m.answer(s)
 	if answer != nil && answer.Fail != nil && (answer.Times == 0 || m.answered[s.Key] < answer.Times) {
 		m.answered[s.Key]++
-		m.again(s, spec, answer.Fail)
+		m.retryOrFail(s, spec, answer.Fail)
 		return
 	}
 	switch spec.Kind {
@@ -99,16 +105,16 @@ func (m *simulation) perform(s *gatehouse.Step, spec *Step, with gatehouse.JSON)
 	}
 }
 
-// again puts a step back for a retry, or fails it.
-func (m *simulation) again(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
+// retryOrFail puts a step back for a retry, or fails it.
+func (m *simulation) retryOrFail(s *gatehouse.Step, spec *Step, why *AnswerFailure) {
 	wait, inTime := BeforeDeadline(m.def.Backoff(spec, s.Attempts, 0.5), m.now, m.run.Deadline)
 	if !why.Retryable || s.Attempts > spec.Retry.Max || !inTime {
-		m.fail(s, why.Code, "as the test records")
+		m.fail(s, why.Code, "the test records this failure")
 		return
 	}
 	next := m.now.Add(wait)
 	m.set(s, gatehouse.StepRetrying)
-	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "as the test records"}
+	s.DueAt, s.Failure = &next, &gatehouse.Failure{Code: why.Code, Detail: "the test records this failure"}
 }
 
 // park lets the step wait for a time or an event. If the event comes first, park
@@ -131,8 +137,8 @@ func (m *simulation) park(s *gatehouse.Step, spec *Step, with gatehouse.JSON, an
 	}
 }
 
-// propose submits the step's action to the recorded gate. Without an answer the
-// step keeps waiting.
+// propose proposes the step's action, and applies the recorded answer as the decision
+// and the outcome. Without an answer the step keeps waiting for approval.
 func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON, answer *Answer) {
 	p, err := spec.Proposal(with)
 	if err != nil {
@@ -140,7 +146,7 @@ func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON,
 		return
 	}
 	if limit := m.def.Limits.MaxWritesPerRun; limit > 0 && m.run.Writes >= limit {
-		m.fail(s, "too_many_writes", "the run has proposed as many changes as it may")
+		m.fail(s, "too_many_writes", "the run has reached its limit of changes")
 		return
 	}
 	m.run.Writes++
@@ -155,10 +161,12 @@ func (m *simulation) propose(s *gatehouse.Step, spec *Step, with gatehouse.JSON,
 	}
 }
 
-// refuse ends a step with a rejected or expired action as the workflow says.
+// refuse ends a step whose action was not applied. For a rejected or expired action, the
+// workflow's on_rejected or on_expired decides; any other status fails the step.
 func (m *simulation) refuse(s *gatehouse.Step, spec *Step, p *gatehouse.Proposal, answer *Answer) {
 	r := spec.Refusal(answer.Status)
 	again, ok := m.def.Next(m.run, s, r)
+	ok = ok && len(m.run.Steps)+len(again) <= MaxRunSteps
 	if !r.Continue && !ok {
 		m.fail(s, string(answer.Status), "the action is "+string(answer.Status))
 		return
@@ -186,12 +194,13 @@ func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
 	}
 }
 
-// applied is the output of a step with a side effect: the known parts of the
-// action plus the recorded receipt.
+// applied is the output of a step with a side effect, as in a run. The test's answer sets more, such as
+// parts of the receipt.
 func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.JSON {
 	members := map[string]gatehouse.JSON{
 		"action_id": gatehouse.StringJSON("act_" + key), "status": gatehouse.StringJSON(string(gatehouse.StatusApplied)),
-		"change": p.ProposedChange, "external_id": `""`,
+		"decided_by": gatehouse.StringJSON("test"), "digest": `""`, "change": p.ProposedChange,
+		"receipt_id": gatehouse.StringJSON("rcp_" + key), "external_id": `""`, "reversible": "false", "response": "null",
 	}
 	if fields, err := more.Fields(); err == nil {
 		for _, f := range fields {
@@ -205,5 +214,5 @@ func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.J
 	return gatehouse.ObjectJSON(list...)
 }
 
-// took is the run's duration by its own clock.
+// took is the run's duration by the simulated clock.
 func (m *simulation) took() time.Duration { return m.now.Sub(m.start) }

@@ -154,7 +154,7 @@ func short(s string, limit int) string {
 }
 
 // escape makes text safe in XML. Line ends, tabs and characters that XML does not
-// allow become spaces.
+// allow become spaces; the other characters that plainText removes are removed.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == utf8.RuneError {

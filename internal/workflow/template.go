@@ -144,11 +144,11 @@ func (m *maker) eval(e *Expr) (ref.Val, error) { return e.eval(&m.activation) }
 type piece struct {
 	source bool
 	text   string
-	offset int // of its first rune in the whole string
+	offset int // of an expression's first rune in the whole string
 }
 
-// pieces splits a string. bad is the rune where an unterminated expression
-// begins, -1 when there is none.
+// pieces splits a string. bad is the index of the rune at which an unterminated
+// expression begins, -1 when there is none.
 func pieces(s string) (list []piece, bad int) {
 	runes := []rune(s)
 	var plain []rune
@@ -183,8 +183,8 @@ func starts(runes []rune, prefix string) bool {
 	return len(runes) >= len(prefix) && string(runes[:len(prefix)]) == prefix
 }
 
-// closing finds the }} that ends an expression, and skips strings, comments and
-// map braces.
+// closing returns the index of the }} that ends the expression at i, -1 when there is
+// none. It skips strings, comments and map braces.
 func closing(runes []rune, i int) int {
 	depth := 0
 	for i < len(runes) {

@@ -201,7 +201,7 @@ func TestItem(t *testing.T) {
 	d := mustParse(t,
 		steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", with: {i: "${{ index }}", v: "${{ item }}"}}`))
 	s := scope(`{"list":[{"id":1.0},{"id":2}]}`)
-	items, err := d.Step("a").Items(s)
+	items, err := d.Step("a").ForEach.List(s)
 	if err != nil || len(items) != 2 {
 		t.Fatal(items, err)
 	}

@@ -27,8 +27,9 @@ type Test struct {
 	Input gatehouse.JSON
 	// Now is the time at which the run begins.
 	Now time.Time
-	// Answers holds the answers of each step that needs any: one for all its
-	// items, or one for each.
+	// Answers holds the answers of each step that needs any: one answer for all
+	// items and iterations, or one for each item of a for_each, or else for each
+	// iteration.
 	Answers map[string][]Answer
 	Expect  Expectation
 }
@@ -70,13 +71,13 @@ type Expectation struct {
 	Failure string
 	// Steps maps keys to states; skipped counts as a state here.
 	Steps map[string]string
-	// Proposed holds the fields of actions to compare; null for a step that
-	// must propose nothing.
+	// Proposed holds, by step, the fields of its action to compare; null for a step
+	// that must propose nothing.
 	Proposed map[string]gatehouse.JSON
 	Outputs  map[string]gatehouse.JSON
 	Attempts map[string]int
 	Output   gatehouse.JSON
-	// Took is the run's duration by its own clock.
+	// Took is the run's duration by the simulated clock.
 	Took *time.Duration
 }
 
@@ -222,6 +223,9 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 		}
 		if v.Kind == yaml.MappingNode {
 			a.Output = p.value(v)
+			if _, ok := a.Output.Get("status"); ok {
+				p.Fail(v, "%s cannot set status", status)
+			}
 		} else if v.Value != "true" {
 			p.Fail(v, "%s must be true, or a mapping with what the receipt adds", status)
 		}
@@ -232,7 +236,11 @@ func (p *testParser) answer(s *Step, n *yaml.Node) (a Answer) {
 			p.Fail(v, "a step that uses %s waits for no event", s.Kind)
 		}
 	}
-	a.After = p.Duration(f.Values["after"], "after", 0, maxWait).D()
+	if v := f.Values["after"]; v != nil {
+		if a.After = p.Duration(v, "after", 0, maxWait).D(); !a.Signal {
+			p.Fail(v, "after is allowed only with a signal")
+		}
+	}
 	if v := f.Values["by"]; v != nil {
 		one, ok := parseSender(p.Text(v, "by"))
 		if !ok || !a.Signal {

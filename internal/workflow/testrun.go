@@ -16,8 +16,8 @@ type TestResult struct {
 	// Differences lists what differs from the expectation; empty when the test
 	// passed.
 	Differences []string `json:"differences,omitempty"`
-	// Run is the final state of the run, for [Definition.Text]; nil when it did
-	// not begin.
+	// Run is the final state of the run, for [Definition.Text]; nil when an error
+	// stopped the simulation.
 	Run *gatehouse.Run `json:"-"`
 }
 
@@ -51,9 +51,9 @@ func (e *Expectation) differences(m *simulation) (out []string) {
 			out = append(out, fmt.Sprintf("step %s ran, but the test records no answer for it", key))
 		}
 	}
-	if e.Status != "" {
+	if e.Status != "" && e.Status != m.run.Status {
 		differ("status", e.Status, m.run.Status)
-		if f := m.run.Failure; f != nil && len(out) > 0 {
+		if f := m.run.Failure; f != nil {
 			out[len(out)-1] += fmt.Sprintf(" (%s: %s)", f.Code, f.Detail)
 		}
 	}

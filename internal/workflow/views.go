@@ -3,6 +3,7 @@ package workflow
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,8 +23,14 @@ func invalid(pointer, format string, args ...any) error {
 	return v.Err()
 }
 
-// Items evaluates for_each.
-func (s *Step) Items(scope *Scope) ([]gatehouse.JSON, error) { return s.ForEach.List(scope) }
+// Key evaluates idempotency_key, which the step must have.
+func (s *Step) Key(scope *Scope) (string, error) {
+	key, err := s.IdempotencyKey.Text(scope)
+	if err == nil && (key == "" || len(key) > MaxKey || strings.ContainsRune(key, 0)) {
+		err = fmt.Errorf("must have 1 to %d bytes and no NUL", MaxKey)
+	}
+	return key, err
+}
 
 // proposalWith is the `with` of connector and approval steps.
 type proposalWith struct {

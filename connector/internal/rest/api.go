@@ -47,13 +47,10 @@ func (a *API) AskWith(
 			r.Header.Set(name, header.Get(name))
 		}
 		answer, failed := a.send(ctx, r)
-		switch {
-		case failed == nil && answer.Status == http.StatusUnauthorized && again && a.refused(r):
+		if failed == nil && answer.Status == http.StatusUnauthorized && again && a.refused(r) {
 			continue
-		case failed != nil && failed.Kind == connector.Ambiguous:
-			failed.Kind = connector.Transient
 		}
-		return answer, failed
+		return answer, ReadFailure(failed)
 	}
 }
 

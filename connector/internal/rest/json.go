@@ -64,10 +64,10 @@ func TargetChanged(detail string) *connector.Error {
 	return &connector.Error{Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged), Detail: detail}
 }
 
-// NoState is the failure to read the state of an entity that an operation creates.
+// NoState is the failure to read a state that the connector cannot read.
 func NoState() *connector.Error {
 	return &connector.Error{
-		Kind: connector.Terminal, Code: "unsupported", Detail: "an entity that does not exist yet has no state",
+		Kind: connector.Terminal, Code: "unsupported", Detail: "the connector cannot read the state of this target",
 	}
 }
 

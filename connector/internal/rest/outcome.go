@@ -55,8 +55,12 @@ func reason(err error) string {
 // Unread is [Unanswered] for a request that only reads: it can be repeated, so its failure is never
 // ambiguous.
 func Unread(ctx context.Context, err error) *connector.Error {
-	e := Unanswered(ctx, err)
-	if e.Kind == connector.Ambiguous {
+	return ReadFailure(Unanswered(ctx, err))
+}
+
+// ReadFailure makes an ambiguous failure transient, because a request that only reads can be repeated.
+func ReadFailure(e *connector.Error) *connector.Error {
+	if e != nil && e.Kind == connector.Ambiguous {
 		e.Kind = connector.Transient
 	}
 	return e

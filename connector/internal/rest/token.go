@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// spare is the minimum time between the planned replacement of a token and its expiry.
-	spare = time.Minute
-	// again is the pause after a failed attempt to fetch the next token, if the present token is
+	// renewMargin is the minimum time between the planned replacement of a token and its expiry.
+	renewMargin = time.Minute
+	// fetchRetryPause is the pause after a failed attempt to fetch the next token, if the present token is
 	// valid for longer than this pause.
-	again = 10 * time.Second
-	// unknownLife is the assumed lifetime of a token if the token endpoint names none.
-	unknownLife = 5 * time.Minute
+	fetchRetryPause = 10 * time.Second
+	// defaultLifetime is the assumed lifetime of a token if the token endpoint names none.
+	defaultLifetime = 5 * time.Minute
 )
 
 // tokenForm matches a token that a header can hold.
@@ -54,14 +54,14 @@ func (t *Token) Get(ctx context.Context) (string, *connector.Error) {
 	}
 	token, expires, failed := t.Fetch(ctx)
 	switch {
-	case failed != nil && t.token != "" && time.Until(t.expires) > again:
-		t.renew = time.Now().Add(again)
+	case failed != nil && t.token != "" && time.Until(t.expires) > fetchRetryPause:
+		t.renew = time.Now().Add(fetchRetryPause)
 		t.given++
 		return t.token, nil
 	case failed != nil:
 		return "", NothingSent(failed)
 	}
-	early := spare
+	early := renewMargin
 	if tenth := expires.Sub(now) / 10; tenth > 0 {
 		early += rand.N(tenth)
 	}
@@ -128,9 +128,9 @@ func FetchToken(
 		ExpiresIn   json.Number `json:"expires_in"`
 	}
 	err = json.Unmarshal(a.Body, &got)
-	seconds, errSeconds := int64(unknownLife/time.Second), error(nil)
+	seconds, errSeconds := defaultLifetime.Seconds(), error(nil)
 	if got.ExpiresIn != "" {
-		seconds, errSeconds = got.ExpiresIn.Int64()
+		seconds, errSeconds = got.ExpiresIn.Float64()
 	}
 	if err != nil || errSeconds != nil || !tokenForm.MatchString(got.AccessToken) || seconds <= 0 {
 		return "", time.Time{}, &connector.Error{
@@ -139,5 +139,5 @@ func FetchToken(
 			Detail: "the answer of the token endpoint has no valid access token",
 		}
 	}
-	return got.AccessToken, time.Now().Add(time.Duration(min(seconds, 86400)) * time.Second), nil
+	return got.AccessToken, time.Now().Add(time.Duration(min(seconds, 86400) * float64(time.Second))), nil
 }

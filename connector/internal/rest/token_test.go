@@ -3,6 +3,9 @@ package rest
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,7 +68,7 @@ func TestTokensAreReplacedAtDifferentTimes(t *testing.T) {
 				t.Fatal(failed)
 			}
 			left := token.expires.Sub(token.renew)
-			if times[left] = true; left < spare || left > spare+6*time.Minute+time.Second {
+			if times[left] = true; left < renewMargin || left > renewMargin+6*time.Minute+time.Second {
 				t.Errorf("it is replaced %s before its end", left)
 			}
 		}
@@ -118,4 +121,31 @@ func TestUseToken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestTokenLifetime: expires_in is a number of seconds, in any form.
+func TestTokenLifetime(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"3600": time.Hour, "3600.0": time.Hour, "3.6e3": time.Hour, `"3600"`: time.Hour, "1e9": 24 * time.Hour,
+		"0": 0, "-1": 0, "1e999": 0, `"soon"`: 0,
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprintf(w, `{"access_token":"a","expires_in":%s}`, value)
+		}))
+		u, err := url.Parse(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		token, expires, failed := FetchToken(t.Context(), server.Client(), u, "", nil)
+		server.Close()
+		if want == 0 {
+			if failed == nil {
+				t.Errorf("expires_in %s is accepted", value)
+			}
+		} else if life := expires.Sub(began); failed != nil || token != "a" || life < want || life > want+time.Minute {
+			t.Errorf("expires_in %s: token %q for %s, %v", value, token, life, failed)
+		}
+	}
 }

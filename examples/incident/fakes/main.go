@@ -42,8 +42,8 @@ func main() {
 func run(ctx context.Context) error {
 	snowAddress := flag.String("snow", "127.0.0.1:9101", "where the fake ServiceNow listens")
 	modelAddress := flag.String("models", "127.0.0.1:9102", "where the fake provider of models listens")
-	hook := flag.String("hook", "http://127.0.0.1:8080/api/v1/hooks/incident-triage", "whom to tell of incidents")
-	secret := flag.String("secret", "an example, use a long random text", "what webhooks are signed with")
+	hook := flag.String("hook", "http://127.0.0.1:8080/api/v1/hooks/incident-triage", "the `URL` that gets the webhooks")
+	secret := flag.String("secret", "an example, use a long random text", "the key that signs the webhooks")
 	flag.Parse()
 
 	w := newWorld(snowtest.Hook{URL: *hook, Secret: []byte(*secret)})

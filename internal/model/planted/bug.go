@@ -72,7 +72,7 @@ func (b bug) apply(root string) (map[string]string, error) {
 			text = string(raw)
 		}
 		if n := strings.Count(text, e.old); n != 1 {
-			return nil, fmt.Errorf("%s: %q stands in %s %d times, not once", b.name, e.old, e.file, n)
+			return nil, fmt.Errorf("%s: %s has %q %d times, not once", b.name, e.file, e.old, n)
 		}
 		out[e.file] = strings.Replace(text, e.old, e.new, 1)
 	}

@@ -1,10 +1,10 @@
 package main
 
 const (
-	archived   = "internal/gate/archive.go"
-	families   = "internal/store/shared/archive.go"
-	litearc    = sqlite + "/archive.go"
-	invariants = "internal/invariants"
+	archived      = "internal/gate/archive.go"
+	sharedArchive = "internal/store/shared/archive.go"
+	litearc       = sqlite + "/archive.go"
+	invariants    = "internal/invariants"
 )
 
 // archiveBugs break these rules: an ended action is archived after its retention, together with its family, and can
@@ -24,17 +24,17 @@ func archiveBugs() []bug {
 		plant("a claim that still counts is archived", "10", litearc,
 			"c.released_at IS NULL AND c.counted_at > ?1",
 			"c.released_at IS NULL AND c.counted_at < ?1", sqlite, conform+"ArchivePins"),
-		plant("an action is archived without its family", "16", families,
+		plant("an action is archived without its family", "16", sharedArchive,
 			"if !family[i].Related {", "if !family[i].Related || true {", sqlite, conform+"ArchiveFamilies"),
 		plant("a planned family is not checked again", "13", litearc,
 			"if !unchanged {", "if !unchanged && false {", sqlite, conform+"ArchivePins"),
-		plant("the retention counts from the proposal", "promise 6", families,
+		plant("the retention counts from the proposal", "promise 6", sharedArchive,
 			"e.EndedAt.Before(before)", "e.ProposedAt.Before(before)", gate, "TestArchiverKeepsTheRetention"),
 		plant("a batch is archived without its entry in the log", "14, promise 7", archived,
 			"err = tx.AppendLeaf(&gatehouse.Leaf{",
 			"err = func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", gate,
 			"TestArchiverKeepsTheRetention"),
-		plant("another tenant finds archived actions", "16", families,
+		plant("another tenant finds archived actions", "16", sharedArchive,
 			"FROM action_archive WHERE tenant = $1 AND id = $2\nUNION", "FROM action_archive WHERE $1 <> '' AND id = $2\nUNION", sqlite, conform+"ArchiveWalls"),
 		plant("a late receipt counts as the result", "12", "archive.go",
 			"if !c.Late {", "if !c.Late || true {", sqlite, conform+"ArchiveRoundTrip"),
@@ -44,7 +44,7 @@ func archiveBugs() []bug {
 			" UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`", "`", sqlite, conform+"ArchiveStays"),
 		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0100_base.sql",
 			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (", "CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
-		plant("two archivers archive the same action", "promise 6", "internal/store/postgres/archive.go",
-			"if !locked {", "if !locked && false {", "internal/store/postgres", "TestArchiversPassEachOther"),
+		plant("two archivers archive the same action", "promise 6", postgres+"/archive.go",
+			"if !locked {", "if !locked && false {", postgres, "TestArchiversPassEachOther"),
 	}
 }

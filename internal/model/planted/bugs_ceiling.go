@@ -2,7 +2,6 @@ package main
 
 // ceilingBugs exceed a ceiling, release a reservation too early or never, or replay unchecked.
 func ceilingBugs() []bug {
-	const postgres = "internal/store/postgres"
 	return []bug{
 		plant("a ceiling is not checked when approving", "10", sqlite+"/ceilings.go",
 			"if !c.Fits(used) {", "if false {", model, "TestModel"),

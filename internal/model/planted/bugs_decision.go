@@ -6,6 +6,7 @@ const (
 	model    = "internal/model"
 	gate     = "internal/gate"
 	sqlite   = "internal/store/sqlite"
+	postgres = "internal/store/postgres"
 	root     = "."
 	conform  = "TestConformance/"
 )

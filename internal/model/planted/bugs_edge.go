@@ -3,7 +3,7 @@ package main
 // edgeBugs are bugs of the policy, the connectors and the HTTP interface.
 func edgeBugs() []bug {
 	return []bug{
-		plant("what cannot be evaluated is allowed", "promise 8", "internal/policy/evaluate.go",
+		plant("a proposal is allowed although a rule cannot be evaluated", "promise 8", "internal/policy/evaluate.go",
 			"if f.err != nil && f.then == gatehouse.OutcomeAllow {", "if false {", "internal/policy", "TestBrokenNeverAllows"),
 		plant("an allow beats a deny", "promise 8", "internal/policy/evaluate.go",
 			"rank(o) > rank(v.Outcome)", "rank(o) == 1 && rank(v.Outcome) == 0", "internal/policy", "TestOutcome"),

@@ -2,30 +2,30 @@ package main
 
 // holeBugs open a way around the gate or its policy, store secrets, or remove a bound.
 func holeBugs() []bug {
-	const stepUp, told, dead = gate + "/stepup.go", gate + "/notices.go", gate + "/replay.go"
+	const stepUp, notices, replay = gate + "/stepup.go", gate + "/notices.go", gate + "/replay.go"
 	const answers, addresses = "internal/api/answers.go", "internal/api/addresses.go"
 	const calendar, redactor = "internal/policy/calendar.go", "connector/redact.go"
 	return []bug{
-		plant("a key alone makes credentials", "promise 2", stepUp,
+		plant("a key alone is enough to create credentials", "promise 2", stepUp,
 			"case c.Session == nil && c.StepUp, c.TokenShown:", "case c.Session == nil, c.TokenShown:", gate,
 			"TestChangingRightsNeedsASecondSecret"),
-		plant("an old session makes credentials", "promise 2", stepUp,
+		plant("an old session is enough to create credentials", "promise 2", stepUp,
 			"case tx.Now().Sub(c.Session.CreatedAt) < gatehouse.FreshSignIn:",
 			"case tx.Now().After(c.Session.CreatedAt):",
 			"internal/console", "TestFormsOfAdministratorsNeedAFreshSignIn"),
-		plant("administrators are not told of new rights", "contract", told,
+		plant("administrators are not told of new rights", "contract", notices,
 			"if by.id != initAuthor {", "if by.id == initAuthor {", gate, "TestChangingRightsLeavesANotice"),
-		plant("a tenant is not told of its administrators' acts elsewhere", "contract", told,
+		plant("a tenant is not told of its administrators' acts elsewhere", "contract", notices,
 			"return home.InsertNotice(notice(home, by, c, from, \"\"))", "return nil", gate, "TestAcrossTenants"),
 		plant("a question to a group asks everybody", "8", "answerers.go",
 			"slices.ContainsFunc(a.Groups, p.In)", "len(a.Groups) > 0", gate, "TestOnlyMembersOfTheGroupDecide"),
-		plant("a discarded push is replayed", "11", dead,
+		plant("a discarded push is replayed", "11", replay,
 			"case p.ClosedAt != nil:", "case p.ClosedAt != nil && p.ClosedBy == \"\":", model, "TestModel"),
-		plant("an unknown outcome of class C is replayed", "5, 15", dead,
+		plant("an unknown outcome of class C is replayed", "5, 15", replay,
 			"return safety{\n\t\tskip:   gatehouse.SkippedResolveFirst,\n\t\treason: \"class C",
 			"return safety{\n\t\tsafe:   true,\n\t\treason: \"class C",
 			model, "TestModel"),
-		plant("class C is called again while patience lasts", "15", "internal/dispatch/judge.go",
+		plant("a class C call is repeated within the patience", "15", "internal/dispatch/judge.go",
 			"if class != connector.ClassA || p.PickedAt == nil {", "if p.PickedAt == nil {", dispatch, "TestPatience"),
 		plant("a connector's floor is left out", "promise 2", "internal/dispatch/registry.go",
 			"floor = connector.FloorOf(", "_ = connector.FloorOf(", dispatch, "TestRegistryFloor"),

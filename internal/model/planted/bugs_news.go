@@ -3,7 +3,7 @@ package main
 // newsBugs break this rule: pages, metrics and the server's log show each change, and only changes that happened.
 func newsBugs() []bug {
 	const console, events = "internal/console", "internal/console/events.go"
-	const sequencer, feed, gatehouse = "internal/audit/sequencer.go", "internal/feed", "internal/serve"
+	const sequencer, feed, serve = "internal/audit/sequencer.go", "internal/feed", "internal/serve"
 	return []bug{
 		plant("a new stream sends nothing", "contract", events,
 			"+ changedEvent(number)) {", ") {", console, "TestNothingIsMissedAsAStreamBegins"),
@@ -33,17 +33,17 @@ func newsBugs() []bug {
 		plant("another sequencer looks like a store that refuses leaves", "14", sequencer,
 			"grown = grown || size != b.size", "grown = size < b.size", "internal/audit", "TestOvertakenSequencer"),
 		plant("the two metrics of the feed are exchanged", "operations", "internal/serve/server.go",
-			"f.Published, f.Behind)", "func() uint64 { return uint64(f.Behind()) }, func() int64 { return int64(f.Published()) })", gatehouse, "TestServeWithNATS"),
+			"f.Published, f.Behind)", "func() uint64 { return uint64(f.Behind()) }, func() int64 { return int64(f.Published()) })", serve, "TestServeWithNATS"),
 		plant("nothing is said to wait for a broker that is gone", "operations", feed+"/publish.go",
 			"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tif err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}",
-			"if err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tlogs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}", gatehouse, "TestServeWithNATS"),
+			"if err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tlogs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}", serve, "TestServeWithNATS"),
 		plant("only one tenant's events are said to wait", "operations", feed+"/publish.go",
 			"behind += max(0,", "behind = max(0,", feed, "TestOversizedEvent"),
 		plant("work that failed once is logged as recovered each time", "operations", "internal/dispatch/config.go",
 			"\t\t\tfailed = false\n", "", dispatch, "TestLoop"),
 		plant("the pace of garbage is read only once", "operations", "internal/serve/garbage.go",
-			"p.look(); p.arm()", "p.look()", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
+			"p.look(); p.arm()", "p.look()", serve, "TestGarbageIsCollectedLessOftenInARush"),
 		plant("no rush begins after the first seconds", "operations", "internal/serve/garbage.go",
-			"\tp.last = now\n", "", gatehouse, "TestGarbageIsCollectedLessOftenInARush"),
+			"\tp.last = now\n", "", serve, "TestGarbageIsCollectedLessOftenInARush"),
 	}
 }

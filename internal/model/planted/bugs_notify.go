@@ -26,7 +26,7 @@ func notifyBugs() []bug {
 			"TestModel"),
 		plant("nobody is notified of an expiry", "promise 6", spread,
 			"case \"hitl.expired\":\n\t\treturn gatehouse.NotifyExpired", "case \"hitl.expired\":", model, "TestModel"),
-		plant("who has voted is asked again", "contract", spread,
+		plant("a person who has voted is asked again", "contract", spread,
 			"!a.Approval.Bars(p) &&\n\t\ta.Approval.VoteOf(p.Person) == nil", "!a.Approval.Bars(p)", notify, "TestQuorum"),
 		plant("a question is sent to one person only", "17", spread,
 			"list = append(list, p)\n\t\t}\n\t}\n\treturn list, nil",

@@ -2,7 +2,6 @@ package main
 
 // replicaBugs: faults on PostgreSQL with several writers, during a backup, or with an old primary.
 func replicaBugs() []bug {
-	const postgres = "internal/store/postgres"
 	return []bug{
 		plant("two votes at once do not see each other", "1, 8", postgres+"/actions.go",
 			"  FOR NO KEY UPDATE /* SKIP LOCKED */\n) o", "  OFFSET 0\n) o",

@@ -2,14 +2,14 @@ package main
 
 // runBugs are bugs of runs, of their steps, and of the leases of steps.
 func runBugs() []bug {
-	const advance, carried, waking = "internal/runs/advance.go", "internal/runs/work.go", "internal/runs/wake.go"
-	const proposing, held, starting = "internal/runs/propose.go", "internal/runs/runs.go", "internal/runs/start.go"
+	const advance, work, waking = "internal/runs/advance.go", "internal/runs/work.go", "internal/runs/wake.go"
+	const proposing, runs, starting = "internal/runs/propose.go", "internal/runs/runs.go", "internal/runs/start.go"
 	return []bug{
 		plant("a step is not parked with its proposal", "19", proposing,
 			"return a, m.await(s, a)", "return a, nil", model, "TestRuns"),
-		plant("a step is held under any generation", "20", held,
+		plant("a step is held under any generation", "20", runs,
 			"case s.Status != gatehouse.StepRunning, s.Generation != generation,", "case s.Status != gatehouse.StepRunning,", model, "TestStaleLeasesChangeNothing"),
-		plant("a step is held after its lease", "20", held,
+		plant("a step is held after its lease", "20", runs,
 			"s.LeaseUntil == nil || !m.tx.Now().Before(*s.LeaseUntil):", "s.LeaseUntil == nil:", model, "TestStaleLeasesChangeNothing"),
 		plant("an action that ends wakes no step", "19", sqlite+"/runs_steps.go",
 			"for _, seq := range waiting {\n\t\tif err == nil {", "for _, seq := range waiting {\n\t\tif false {", model, "TestRuns"),
@@ -19,8 +19,8 @@ func runBugs() []bug {
 			"case from.Final(), from == gatehouse.StepRunning, m.hasItems(s):", "case from.Final(), from == gatehouse.StepRunning, from == gatehouse.StepBlocked, m.hasItems(s):", model, "TestRuns"),
 		plant("a run that stops leaves its parked steps alone", "18", advance,
 			"if !m.stopped {\n\t\t\t\tcontinue\n\t\t\t}", "if m.stopped || !m.stopped {\n\t\t\t\tcontinue\n\t\t\t}", model, "TestRuns"),
-		plant("a retry repeats the items that succeeded", "5", carried,
-			"if old := before[item.Key]; old != nil && ", "if old := before[item.Key]; old != nil && false && ", model, "TestRetryKeepsSucceededItems"),
+		plant("a retry repeats the items that succeeded", "5", work,
+			"if old := earlier[item.Key]; old != nil && ", "if old := earlier[item.Key]; old != nil && false && ", model, "TestRetryKeepsSucceededItems"),
 		plant("needs are ignored", "18", "internal/workflow/graph.go",
 			"if state(need) != gatehouse.StepSucceeded {", "if false && state(need) != gatehouse.StepSucceeded {", model, "TestRuns"),
 		plant("the writes of a run are not counted", "limits.max_writes_per_run", proposing,
@@ -41,10 +41,10 @@ func runBugs() []bug {
 			"case count[StepSucceeded] == len(steps):", "case count[StepSucceeded] > 0:", model, "TestRuns"),
 		plant("an ended lease counts no attempt", "13", waking,
 			"return m.abandoned(s)", "return nil", model, "TestRuns"),
-		plant("a lease without work stores no attempt", "20", carried,
+		plant("a lease without work stores no attempt", "20", work,
 			"s.Skipped, s.Output = true, \"null\"\n\t\tif err := m.attempt(s, worker, string(gatehouse.StepSucceeded), nil); err != nil {",
 			"s.Skipped, s.Output = true, \"null\"\n\t\tif err := error(nil); err != nil {", model, "TestEachLeaseLeavesItsAttempt"),
-		plant("a lease that ends with its stopped run stores no attempt", "20", carried,
+		plant("a lease that ends with its stopped run stores no attempt", "20", work,
 			"if err := m.attempt(s, worker, string(gatehouse.StepCanceled), nil); err != nil {", "if err := error(nil); err != nil {", model, "TestEachLeaseLeavesItsAttempt"),
 		plant("a step that always kills its server is never given up", "promise 6", waking,
 			"const maxLost = 10", "const maxLost = 1 << 30", model, "TestLostLeases"),
@@ -59,7 +59,7 @@ func runBugs() []bug {
 			"if m.run.Stop != \"\" { // it was revised", "if false { // it was revised", model, "TestStoppingRunCancelsRevisions"),
 		plant("a workflow at its limit blocks the others", "promise 6", "internal/lease/fair.go",
 			"return max(min(ready, most-running), 0)", "return ready", model, "TestFullLaneKeepsNobodyWaiting"),
-		plant("a step's key may have a NUL in it", "13", carried,
+		plant("a step's key may have a NUL in it", "13", "internal/workflow/views.go",
 			"strings.ContainsRune(key, 0)", "strings.ContainsRune(\"\", 0)", model, "TestHostileTextIsStoredAlike"),
 	}
 }

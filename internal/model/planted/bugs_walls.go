@@ -3,7 +3,6 @@ package main
 // wallBugs: one of the two barriers between tenants on PostgreSQL has a hole. The other one would
 // hide it, so the test checks each barrier by itself.
 func wallBugs() []bug {
-	const postgres = "internal/store/postgres"
 	return []bug{
 		plant("a push on PostgreSQL is found from another tenant", "16", postgres+"/pushes.go",
 			"FROM push WHERE tenant = r.tenant AND id = r.id OFFSET 0", "FROM push WHERE r.tenant <> '' AND id = r.id OFFSET 0",

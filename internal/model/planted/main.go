@@ -93,7 +93,7 @@ func run(ctx context.Context, only, report, resume string) error {
 	}
 	fmt.Printf("%d bugs planted, %d caught, %d missed\n", len(results), len(results)-missed, missed)
 	if report != "" {
-		if err := os.WriteFile(report, []byte(table(results, time.Now())), 0o644); err != nil {
+		if err := os.WriteFile(report, []byte(reportText(results, time.Now())), 0o644); err != nil {
 			return err
 		}
 	}

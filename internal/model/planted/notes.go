@@ -32,9 +32,10 @@ func openNotes(file string) (*notes, error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		id, took, _ := strings.Cut(lines.Text(), " ")
-		if n.took[id], err = time.ParseDuration(took); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
+		id, text, _ := strings.Cut(lines.Text(), " ")
+		// A line that was truncated by the interruption counts as not written.
+		if took, err := time.ParseDuration(text); err == nil {
+			n.took[id] = took
 		}
 	}
 	return n, lines.Err()
@@ -57,7 +58,8 @@ func (n *notes) add(r result) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintln(f, r.id(), r.took); err != nil {
+	// The first line feed ends a truncated line.
+	if _, err := fmt.Fprintf(f, "\n%s %s\n", r.id(), r.took); err != nil {
 		return err
 	}
 	return f.Close()

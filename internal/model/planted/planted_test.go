@@ -124,7 +124,7 @@ func TestTryDistinguishesCaughtFromMissed(t *testing.T) {
 	if err == nil {
 		t.Error("a patch that does not apply is skipped")
 	}
-	if text := table([]result{r}, time.Now()); !strings.Contains(text, "m/m.go") {
+	if text := reportText([]result{r}, time.Now()); !strings.Contains(text, "m/m.go") {
 		t.Errorf("the report does not name it: %s", text)
 	}
 	// The test puts a folder in the place of the file, so that the file cannot be restored.
@@ -177,6 +177,23 @@ func TestNotes(t *testing.T) {
 	if !n.caught(b) || n.took[b.id()] != 2*time.Second || n.caught(other) {
 		t.Errorf("noted: %v", n.took)
 	}
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, kept[:len(kept)-len("s\n")], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.add(result{bug: other, caught: true, took: time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = openNotes(file); err != nil {
+		t.Fatal(err)
+	}
+	if n.caught(b) || !n.caught(other) {
+		t.Errorf("after a truncated line: %v", n.took)
+	}
+	b = other
 	b.edits = append(slices.Clone(b.edits), edit{"x", "y", "z"})
 	if n.caught(b) {
 		t.Error("another patch counts as caught")

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// table returns the content of docs/proof/planted-bugs.md: how many bugs were planted and caught, and every bug that
-// was missed.
-func table(results []result, at time.Time) string {
+// reportText returns the content of docs/proof/planted-bugs.md: how many bugs were planted and caught, and every
+// bug that was missed.
+func reportText(results []result, at time.Time) string {
 	var missed []result
 	for _, r := range results {
 		if !r.caught {

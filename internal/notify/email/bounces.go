@@ -14,8 +14,8 @@ import (
 // maxReason bounds the stored text of a report, in characters.
 const maxReason = 300
 
-// Place is a configured channel with its name.
-type Place struct {
+// NamedChannel is a configured channel with its name.
+type NamedChannel struct {
 	Name    string
 	Tenants []string
 	*Channel
@@ -23,8 +23,8 @@ type Place struct {
 
 // Bounces takes the mails that mail servers return.
 type Bounces struct {
-	Store  gatehouse.Store
-	Places []Place
+	Store    gatehouse.Store
+	Channels []NamedChannel
 	// Failed is called for each message that failed by a bounce, with its channel; it may be nil.
 	Failed func(channel string)
 	Log    *slog.Logger
@@ -68,8 +68,8 @@ func (b *Bounces) ReceiveBounce(ctx context.Context, recipient string, raw []byt
 // authentic finds the address that this server made, and its tenant.
 func (b *Bounces) authentic(to []string) (tenant string, about returned, ok bool) {
 	for _, address := range to {
-		for i := range b.Places {
-			p := &b.Places[i]
+		for i := range b.Channels {
+			p := &b.Channels[i]
 			if p.returns == nil {
 				continue
 			}
@@ -125,7 +125,7 @@ func (b *Bounces) record(
 
 // sentTo reports whether the notification's recipient has the address that the mail was sent to.
 func (b *Bounces) sentTo(tx gatehouse.IdentityReader, n *gatehouse.Notification, about returned) (bool, error) {
-	i := slices.IndexFunc(b.Places, func(p Place) bool { return p.Name == n.Channel })
+	i := slices.IndexFunc(b.Channels, func(p NamedChannel) bool { return p.Name == n.Channel })
 	if i < 0 || n.Recipient == "" {
 		return false, nil
 	}
@@ -133,7 +133,7 @@ func (b *Bounces) sentTo(tx gatehouse.IdentityReader, n *gatehouse.Notification,
 	if err != nil {
 		return false, err
 	}
-	return slices.Equal(recipientHash(b.Places[i].address(p)), about.recipient), nil
+	return slices.Equal(recipientHash(b.Channels[i].address(p)), about.recipient), nil
 }
 
 // reason is one line of bounded length: the text comes from a foreign server.

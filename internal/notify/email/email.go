@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -110,12 +109,9 @@ func New(c Config) (*Channel, error) {
 func (c *Channel) connection(port int) error {
 	settings := &tls.Config{ServerName: c.host, MinVersion: tls.VersionTLS12}
 	if c.config.CA != "" {
-		pool, err := x509.SystemCertPool()
+		pool, err := notify.CertPool(c.config.CA)
 		if err != nil {
-			return err
-		}
-		if !pool.AppendCertsFromPEM([]byte(c.config.CA)) {
-			return errors.New("ca: holds no certificate in PEM")
+			return fmt.Errorf("ca: %w", err)
 		}
 		settings.RootCAs = pool
 	}
@@ -193,14 +189,14 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	}
 	// An error after the server has accepted the mail, such as one of RSET or QUIT, does not matter.
 	if err := client.DialAndSendWithContext(ctx, msg); err != nil && !msg.IsDelivered() {
-		return notify.Sent{}, c.refusal(msg, err)
+		return notify.Sent{}, refusal(msg, err)
 	}
 	return notify.Sent{Ref: msg.GetMessageID()}, nil
 }
 
 // refusal classifies the server's answer: a permanent error about the sender, the recipient or the
 // mail ends the message, anything else is retried.
-func (c *Channel) refusal(msg *mail.Msg, err error) error {
+func refusal(msg *mail.Msg, err error) error {
 	var send *mail.SendError
 	if !errors.As(err, &send) && msg.HasSendError() {
 		errors.As(msg.SendError(), &send)

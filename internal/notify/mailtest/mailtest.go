@@ -48,13 +48,13 @@ type Server struct {
 	// CA is the server's certificate, in PEM.
 	CA string
 
-	mu    sync.Mutex
-	mails []*Mail
-	user  string
-	word  string
-	rcpt  func(to string) error
-	data  func() error
-	news  chan struct{}
+	mu       sync.Mutex
+	mails    []*Mail
+	user     string
+	password string
+	rcpt     func(to string) error
+	data     func() error
+	news     chan struct{}
 }
 
 // Start serves until the test ends.
@@ -118,7 +118,7 @@ var ErrLeave = errors.New("the connection is closed after the answer")
 func (s *Server) Require(user, password string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.user, s.word = user, password
+	s.user, s.password = user, password
 }
 
 // Mails returns the stored mails.
@@ -147,11 +147,11 @@ func (s *Server) Await(t testing.TB, n int) []*Mail {
 func (s *Server) NewSession(c *smtp.Conn) (smtp.Session, error) { return &session{s: s, c: c}, nil }
 
 type session struct {
-	s        *Server
-	c        *smtp.Conn
-	from, to string
-	known    bool
-	leaves   bool
+	s             *Server
+	c             *smtp.Conn
+	from, to      string
+	authenticated bool
+	leaves        bool
 }
 
 // AuthMechanisms implements smtp.AuthSession.
@@ -162,7 +162,7 @@ func (s *session) Auth(string) (sasl.Server, error) {
 	return sasl.NewPlainServer(func(_, user, password string) error {
 		s.s.mu.Lock()
 		defer s.s.mu.Unlock()
-		if s.known = user == s.s.user && password == s.s.word; !s.known {
+		if s.authenticated = user == s.s.user && password == s.s.password; !s.authenticated {
 			return smtp.ErrAuthFailed
 		}
 		return nil
@@ -184,7 +184,7 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 	}
 	s.s.mu.Lock()
 	defer s.s.mu.Unlock()
-	if s.s.user != "" && !s.known {
+	if s.s.user != "" && !s.authenticated {
 		return smtp.ErrAuthRequired
 	}
 	s.from = from

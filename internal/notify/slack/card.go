@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
@@ -115,9 +114,8 @@ func buttons(m *notify.Message, take func(string, int) string) (list []any) {
 		list = append(list, map[string]any{"type": "actions", "block_id": "gatehouse_decide", "elements": elements})
 	}
 	if a := m.Action; a != nil {
-		digest := string(a.Digest)
 		list = append(list, map[string]any{"type": "context", "elements": []any{
-			plain(take(a.ID+" · "+digest[:min(len(digest), gatehouse.DigestPrefix)], maxField)),
+			plain(take(a.ID+" · "+notify.DigestPrefix(a.Digest), maxField)),
 		}})
 	}
 	return list

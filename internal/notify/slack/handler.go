@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
 )
 
 // Gate is the part of the use cases that the handler needs.
@@ -26,14 +28,8 @@ type Gate interface {
 	LinkSlack(ctx context.Context, tenants []string, issuer, user, code string) (said string, err error)
 }
 
-// Hints distributes wake-ups, which may get lost.
-type Hints interface {
-	Notify(topic string)
-	Subscribe(topics ...string) (<-chan struct{}, func())
-}
-
-// Place is a configured channel with its name.
-type Place struct {
+// NamedChannel is a configured channel with its name.
+type NamedChannel struct {
 	Name    string
 	Tenants []string
 	*Channel
@@ -41,10 +37,10 @@ type Place struct {
 
 // HandlerConfig configures a handler.
 type HandlerConfig struct {
-	Gate   Gate
-	Store  gatehouse.Store
-	Hints  Hints
-	Places []Place
+	Gate     Gate
+	Store    gatehouse.Store
+	Hints    notify.Hints
+	Channels []NamedChannel
 	// PublicURL is the console's address for browsers, "" if it is not known.
 	PublicURL string
 	// Owner is the name of this process in leases.
@@ -62,10 +58,10 @@ type Handler struct {
 	Failpoint func(point string)
 }
 
-// app is one Slack app: all channels that share its secrets.
+// app is one Slack app: all channels that share its signing secret or its app token.
 type app struct {
 	secret, token string
-	places        []Place
+	channels      []NamedChannel
 }
 
 // handleTime limits the work before a request is acknowledged: Slack waits 3 s.
@@ -77,18 +73,19 @@ func NewHandler(c HandlerConfig) *Handler {
 	if d.Now == nil {
 		d.Now = time.Now
 	}
-	for _, p := range c.Places {
+	for _, p := range c.Channels {
 		if !p.Decides() {
 			continue
 		}
-		i := slices.IndexFunc(d.apps, func(a *app) bool {
-			return a.secret == p.config.SigningSecret && a.token == p.config.AppToken
+		a := &app{p.config.SigningSecret, p.config.AppToken, []NamedChannel{p}}
+		d.apps = slices.DeleteFunc(d.apps, func(o *app) bool {
+			same := o.secret != "" && o.secret == a.secret || o.token != "" && o.token == a.token
+			if same {
+				a = &app{cmp.Or(o.secret, a.secret), cmp.Or(o.token, a.token), append(o.channels, a.channels...)}
+			}
+			return same
 		})
-		if i < 0 {
-			i = len(d.apps)
-			d.apps = append(d.apps, &app{secret: p.config.SigningSecret, token: p.config.AppToken})
-		}
-		d.apps[i].places = append(d.apps[i].places, p)
+		d.apps = append(d.apps, a)
 	}
 	if len(d.apps) == 0 {
 		return nil
@@ -98,18 +95,18 @@ func NewHandler(c HandlerConfig) *Handler {
 
 // tenants are the tenants that an app serves.
 func (a *app) tenants() (list []string) {
-	for _, p := range a.places {
+	for _, p := range a.channels {
 		list = append(list, p.Tenants...)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// place is the channel that contains a tenant's card, nil for none.
-func (a *app) place(channel, tenant string) *Place {
-	for i := range a.places {
-		if a.places[i].config.Channel == channel && slices.Contains(a.places[i].Tenants, tenant) {
-			return &a.places[i]
+// channel is the channel that contains a tenant's card, nil for none.
+func (a *app) channel(id, tenant string) *NamedChannel {
+	for i := range a.channels {
+		if a.channels[i].config.Channel == id && slices.Contains(a.channels[i].Tenants, tenant) {
+			return &a.channels[i]
 		}
 	}
 	return nil
@@ -154,10 +151,10 @@ func (d *Handler) press(ctx context.Context, a *app, i *interaction, by person, 
 	if err != nil {
 		return err
 	}
-	s.Place, s.TS = i.Container.ChannelID, i.Container.MessageTS
-	p := a.place(s.Place, s.Tenant)
+	s.SlackChannel, s.TS = i.Container.ChannelID, i.Container.MessageTS
+	p := a.channel(s.SlackChannel, s.Tenant)
 	if p == nil || !tsForm.MatchString(s.TS) {
-		d.refuse(ctx, a, s.Place, by)
+		d.refuse(ctx, a, s.SlackChannel, by)
 		return nil
 	}
 	click := click(p, s, by, key)
@@ -180,7 +177,7 @@ func (d *Handler) press(ctx context.Context, a *app, i *interaction, by person, 
 	return nil
 }
 
-const notLinkedText = "Your Slack account is linked to nobody in Gatehouse. To link it, sign in to Gatehouse, " +
+const notLinkedText = "Your Slack account is not linked to a Gatehouse account. To link it, sign in to Gatehouse, " +
 	"make a code under Settings, and enter it here with the app's command."
 
 // strangerTime limits the check whether somebody is linked, before a form is opened.
@@ -202,7 +199,7 @@ func (d *Handler) submit(ctx context.Context, a *app, i *interaction, by person,
 	if err != nil {
 		return nil, err
 	}
-	p := a.place(s.Place, s.Tenant)
+	p := a.channel(s.SlackChannel, s.Tenant)
 	if p == nil {
 		return wrongReason("This card is not served here any more."), nil
 	}
@@ -218,9 +215,9 @@ func (d *Handler) submit(ctx context.Context, a *app, i *interaction, by person,
 	return nil, d.Gate.StoreSlackClick(ctx, click)
 }
 
-func click(p *Place, s subject, by person, key gatehouse.Hash) *gatehouse.SlackClick {
+func click(p *NamedChannel, s subject, by person, key gatehouse.Hash) *gatehouse.SlackClick {
 	return &gatehouse.SlackClick{
-		Tenant: s.Tenant, Key: key, Channel: p.Name, Place: s.Place, TS: s.TS, Issuer: by.issuer, User: by.user,
+		Tenant: s.Tenant, Key: key, Channel: p.Name, Place: s.SlackChannel, TS: s.TS, Issuer: by.issuer, User: by.user,
 		ActionID: s.ActionID, Digest: s.Digest,
 	}
 }
@@ -230,7 +227,7 @@ func (d *Handler) refuse(ctx context.Context, a *app, place string, by person) {
 	if !channelForm.MatchString(place) {
 		return
 	}
-	err := a.places[0].say(ctx, place, by.user, "This card is not served here. Nothing was recorded.", "")
+	err := a.channels[0].say(ctx, place, by.user, "This card is not served here. Nothing was recorded.", "")
 	if err != nil {
 		d.Log.WarnContext(ctx, "slack: a click was not answered", "error", err)
 	}
@@ -279,5 +276,5 @@ func (d *Handler) reach(point string) {
 	}
 }
 
-// foreign reports whether a request is invalid, so that repeating it is of no use.
-func foreign(err error) bool { return errors.Is(err, errValue) || errors.Is(err, errIdentity) }
+// invalidRequest reports whether a request is invalid, so that repeating it is of no use.
+func invalidRequest(err error) bool { return errors.Is(err, errValue) || errors.Is(err, errIdentity) }

@@ -56,8 +56,8 @@ func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case foreign(err):
-		http.Error(w, "the payload does not fit this address", http.StatusBadRequest)
+	case invalidRequest(err):
+		http.Error(w, "the payload is not a request of Gatehouse's Slack app", http.StatusBadRequest)
 	case err != nil:
 		d.Log.WarnContext(r.Context(), "slack: a request was not accepted", "error", err)
 		http.Error(w, "not accepted; try again", http.StatusServiceUnavailable)

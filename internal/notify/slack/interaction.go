@@ -86,9 +86,9 @@ type subject struct {
 	Tenant   string `json:"t"`
 	ActionID string `json:"a"`
 	Digest   string `json:"d"`
-	// Place is the channel's id, and TS the timestamp of the card's message.
-	Place string `json:"p"`
-	TS    string `json:"ts"`
+	// SlackChannel is the channel's id, and TS the timestamp of the card's message.
+	SlackChannel string `json:"p"`
+	TS           string `json:"ts"`
 }
 
 var errValue = errors.New("slack: the button does not belong to Gatehouse")
@@ -116,7 +116,7 @@ func parseMetadata(metadata string) (s subject, err error) {
 	if err := json.Unmarshal([]byte(metadata), &s); err != nil {
 		return s, errValue
 	}
-	if !channelForm.MatchString(s.Place) || !tsForm.MatchString(s.TS) {
+	if !channelForm.MatchString(s.SlackChannel) || !tsForm.MatchString(s.TS) {
 		return s, errValue
 	}
 	return s, s.check()

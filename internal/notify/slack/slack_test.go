@@ -53,7 +53,7 @@ func TestWho(t *testing.T) {
 		{"", "T0A", "T0A|x", "U0A", ""},
 	} {
 		got, err := identify(c.enterprise, c.team, c.home, c.user)
-		if got.issuer != c.want || (err == nil) != (c.want != "") || foreign(err) != (err != nil) {
+		if got.issuer != c.want || (err == nil) != (c.want != "") || invalidRequest(err) != (err != nil) {
 			t.Errorf("%+v: %q, %v", c, got.issuer, err)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 // socket keeps a Socket Mode connection open. Its messages are not signed: the token and TLS prove
 // their origin.
 func (d *Handler) socket(ctx context.Context, a *app) {
-	c := a.places[0].config
+	c := a.channels[0].config
 	client := notify.HTTPClient(c.AllowPrivate)
 	client.Timeout = handshakeTime
 	pause := time.Second
@@ -45,7 +45,7 @@ func (d *Handler) socket(ctx context.Context, a *app) {
 		if time.Since(began) > longestPause {
 			pause = time.Second
 		}
-		d.Log.WarnContext(ctx, "slack: Socket Mode ended; connecting again", "channel", a.places[0].Name, "error", err)
+		d.Log.WarnContext(ctx, "slack: Socket Mode ended; connecting again", "channel", a.channels[0].Name, "error", err)
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:
@@ -100,7 +100,7 @@ func (d *Handler) envelope(ctx context.Context, a *app, conn *socketmode.Client,
 	}
 	if err != nil {
 		d.Log.WarnContext(ctx, "slack: a delivery was not accepted", "error", err)
-		if !foreign(err) {
+		if !invalidRequest(err) {
 			return
 		}
 	}

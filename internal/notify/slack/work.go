@@ -136,7 +136,7 @@ func (d *Handler) carryOut(ctx context.Context, c *gatehouse.SlackClick, now tim
 
 // answer tells the person the result of the click.
 func (d *Handler) answer(ctx context.Context, c *gatehouse.SlackClick) error {
-	for _, p := range d.Places {
+	for _, p := range d.Channels {
 		if p.Name != c.Channel {
 			continue
 		}

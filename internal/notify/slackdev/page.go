@@ -68,7 +68,7 @@ func (w *Workspace) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Content-Security-Policy", policy)
 	if err := http.NewCrossOriginProtection().Check(r); err != nil {
-		http.Error(rw, "the form is of another site", http.StatusForbidden)
+		http.Error(rw, "the request comes from another site", http.StatusForbidden)
 		return
 	}
 	w.pages.ServeHTTP(rw, r)

@@ -111,17 +111,17 @@ func (w *Workspace) SetNow(now func() time.Time) { w.set(func() { w.now = now })
 // SetDown makes every call fail, or work again.
 func (w *Workspace) SetDown(down bool) { w.set(func() { w.down = down }) }
 
-// Hurry disables the rate limits, for tests with many messages.
-func (w *Workspace) Hurry() { w.set(func() { w.hurried = true }) }
+// DisableRateLimits disables the rate limits, for tests with many messages.
+func (w *Workspace) DisableRateLimits() { w.set(func() { w.hurried = true }) }
 
 // Fail makes a method answer with an error; "" ends that.
 func (w *Workspace) Fail(method, code string) { w.set(func() { w.fail[method] = code }) }
 
-// Lose drops the connection after the effect of the next n calls of a method.
-func (w *Workspace) Lose(method string, n int) { w.set(func() { w.lose[method] = n }) }
+// DropAnswers drops the connection after the effect of the next n calls of a method.
+func (w *Workspace) DropAnswers(method string, n int) { w.set(func() { w.lose[method] = n }) }
 
-// Outsider removes a user from the channels.
-func (w *Workspace) Outsider(user string) { w.set(func() { w.outsiders[user] = true }) }
+// RemoveFromChannels removes a user from the channels.
+func (w *Workspace) RemoveFromChannels(user string) { w.set(func() { w.outsiders[user] = true }) }
 
 // Forget deletes all messages.
 func (w *Workspace) Forget() { w.set(func() { w.messages = nil }) }
@@ -142,8 +142,8 @@ func (w *Workspace) Messages() (list []Message) {
 	return list
 }
 
-// Said lists the messages that only this user sees, oldest first.
-func (w *Workspace) Said(user string) (list []string) {
+// Ephemerals lists the messages that only this user sees, oldest first.
+func (w *Workspace) Ephemerals(user string) (list []string) {
 	w.set(func() {
 		for _, e := range w.ephemerals {
 			if e.User == user {
@@ -348,7 +348,7 @@ func (w *Workspace) open(body []byte) (map[string]any, int) {
 		return refuse("invalid_trigger")
 	case t.used:
 		return refuse("trigger_exchanged")
-	case time.Since(t.made) > 3*time.Second:
+	case time.Since(t.made) > patience:
 		return refuse("trigger_expired")
 	}
 	if code := checkView(v.View); code != "" {

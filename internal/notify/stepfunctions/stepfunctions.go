@@ -55,7 +55,7 @@ func (c *Callback) Check(cb *gatehouse.Callback) error {
 	}
 	return gatehouse.Violations{{
 		Pointer: "/callback/execution_arn",
-		Detail:  "is of another account or Region: see callbacks.step_functions",
+		Detail:  "belongs to another account or Region: see callbacks.step_functions",
 	}}.Err()
 }
 
@@ -66,7 +66,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	token, err := c.open(a)
 	if err != nil {
 		// The error is not final: the master key may be missing only for a time.
-		return notify.Sent{}, errors.New("the task token does not open: is its master key configured?")
+		return notify.Sent{}, errors.New("the task token cannot be decrypted: check the master keys")
 	}
 	if token == "" {
 		return notify.Sent{}, &notify.Refusal{
@@ -80,7 +80,7 @@ func (c *Callback) Send(ctx context.Context, m *notify.Message) (notify.Sent, er
 	if a.Callback.On == gatehouse.CallbackOnFinished {
 		wanted = gatehouse.StatusApplied
 	}
-	data := webhook.NewBody(m).Data
+	data := webhook.NewData(m)
 	switch {
 	case m.Kind == gatehouse.NotifyHeartbeat:
 		err = c.tasks.Heartbeat(ctx, token)

@@ -64,7 +64,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
-		return notify.Sent{}, errors.New("the address cannot be read")
+		return notify.Sent{}, errors.New("the address cannot be parsed")
 	}
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.client.Do(r)
@@ -110,7 +110,7 @@ func adaptive(m *notify.Message) any {
 		label["weight"] = "Bolder"
 		body = append(body, rich(label, run(f.Value)))
 	}
-	asOf := run("State as of " + m.AsOf.UTC().Format("2006-01-02 15:04 MST") + ". Teams messages are not updated.")
+	asOf := run("State as of " + m.AsOf.UTC().Format(notify.TimeLayout) + ". Teams messages are not updated.")
 	asOf["isSubtle"], asOf["size"] = true, "Small"
 	body = append(body, rich(asOf))
 	card := map[string]any{

@@ -24,8 +24,8 @@ const (
 	maxNotes = 1000
 )
 
-// Call is the additional content of a callback.
-type Call struct {
+// CallbackData is the additional content of a callback.
+type CallbackData struct {
 	DecidedAt    *time.Time `json:"decided_at,omitempty"`
 	DecidedVia   string     `json:"decided_via,omitempty"`
 	Votes        []Vote     `json:"votes,omitempty"`
@@ -46,8 +46,8 @@ type Failure struct {
 	Detail string `json:"detail"`
 }
 
-func newCall(a *gatehouse.Action) Call {
-	c := Call{DecidedAt: a.DecidedAt, DecidedVia: string(a.DecidedVia), SupersededBy: a.Superseded}
+func newCallbackData(a *gatehouse.Action) CallbackData {
+	c := CallbackData{DecidedAt: a.DecidedAt, DecidedVia: string(a.DecidedVia), SupersededBy: a.Superseded}
 	if a.Approval != nil {
 		for _, v := range a.Approval.Votes[:min(len(a.Approval.Votes), maxVotes)] {
 			notes, _ := card.Truncate(card.Terminal(v.Notes), maxNotes)
@@ -73,7 +73,7 @@ type CallbackConfig struct {
 // Callback posts to each proposal's URL.
 type Callback struct {
 	hosts, private   []string
-	keys             signers
+	keys             []signer
 	outside, allowed *http.Client
 }
 
@@ -84,7 +84,7 @@ func NewCallback(c CallbackConfig) (*Callback, error) {
 		return nil, err
 	}
 	if len(c.Hosts)+len(c.Private) == 0 {
-		return nil, errors.New("hosts: is required, or private_hosts")
+		return nil, errors.New("hosts or private_hosts is required")
 	}
 	ch := &Callback{keys: keys, outside: notify.HTTPClient(false), allowed: notify.HTTPClient(true)}
 	for _, list := range []struct {

@@ -43,7 +43,7 @@ type Config struct {
 // Channel sends webhooks.
 type Channel struct {
 	url    string
-	keys   signers
+	keys   []signer
 	client *http.Client
 }
 
@@ -62,11 +62,8 @@ func New(c Config) (*Channel, error) {
 	return &Channel{url: c.URL, keys: keys, client: notify.HTTPClient(c.AllowPrivate)}, nil
 }
 
-// signers make the signatures with all secrets.
-type signers []signer
-
 // newSigners makes the signers of secrets, one per line.
-func newSigners(secrets string) (keys signers, err error) {
+func newSigners(secrets string) (keys []signer, err error) {
 	for line := range strings.Lines(secrets) {
 		line = strings.TrimSpace(line)
 		if line == "" {
@@ -98,7 +95,7 @@ func newSigner(secret string) (signer, error) {
 	case prefix == "whsk" && err == nil && (len(key) == ed25519.SeedSize || len(key) == ed25519.PrivateKeySize):
 		private := ed25519.NewKeyFromSeed(key[:ed25519.SeedSize])
 		if len(key) == ed25519.PrivateKeySize && !bytes.Equal(key, private) {
-			return nil, errors.New("the public half of a whsk_ key is not that of its seed")
+			return nil, errors.New("the public key in a whsk_ secret does not belong to its seed")
 		}
 		return func(content []byte) string {
 			return "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(private, content))
@@ -143,8 +140,8 @@ type Data struct {
 	DecidedBy  string     `json:"decided_by,omitempty"`
 	Summary    string     `json:"summary"`
 	URL        string     `json:"url,omitempty"`
-	// Call is the additional content of a callback.
-	Call
+	// CallbackData is the additional content of a callback.
+	CallbackData
 }
 
 // types maps the kinds of messages to the types of bodies.
@@ -159,23 +156,24 @@ var types = map[gatehouse.NotificationKind]string{
 
 // NewBody is the body of a message.
 func NewBody(m *notify.Message) Body {
-	b := Body{
-		Type:      types[m.Kind],
-		Timestamp: m.At,
-		Data:      Data{Tenant: m.Tenant, Event: m.Event, Summary: m.Heading, URL: m.Link},
-	}
+	return Body{Type: types[m.Kind], Timestamp: m.At, Data: NewData(m)}
+}
+
+// NewData describes the action of a message.
+func NewData(m *notify.Message) Data {
+	d := Data{Tenant: m.Tenant, Event: m.Event, Summary: m.Heading, URL: m.Link}
 	if a := m.Action; a != nil {
-		b.Data.ActionID, b.Data.ActionType, b.Data.RiskLevel = a.ID, a.ActionType, int(a.RiskLevel)
-		b.Data.Status, b.Data.Digest, b.Data.DecidedBy = string(a.Status), string(a.Digest), a.DecidedBy
-		b.Data.Summary = m.Sentence
+		d.ActionID, d.ActionType, d.RiskLevel = a.ID, a.ActionType, int(a.RiskLevel)
+		d.Status, d.Digest, d.DecidedBy = string(a.Status), string(a.Digest), a.DecidedBy
+		d.Summary = m.Sentence
 		if a.Approval != nil {
-			b.Data.ApprovalID, b.Data.ExpiresAt = a.Approval.ID, &a.Approval.ExpiresAt
+			d.ApprovalID, d.ExpiresAt = a.Approval.ID, &a.Approval.ExpiresAt
 		}
 		if m.Reached != "" {
-			b.Data.Status, b.Data.Call = string(m.Reached), newCall(a)
+			d.Status, d.CallbackData = string(m.Reached), newCallbackData(a)
 		}
 	}
-	return b
+	return d
 }
 
 // Send posts one message. The webhook-id is the same in every attempt.
@@ -189,7 +187,7 @@ func (c *Channel) Send(ctx context.Context, m *notify.Message) (notify.Sent, err
 
 // post sends one signed request.
 func post(
-	ctx context.Context, client *http.Client, keys signers, to, id string, content []byte,
+	ctx context.Context, client *http.Client, keys []signer, to, id string, content []byte,
 ) (notify.Sent, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(content))
 	if err != nil {
@@ -200,7 +198,7 @@ func post(
 	req.Header.Set("User-Agent", "gatehouse")
 	req.Header.Set("webhook-id", id)
 	req.Header.Set("webhook-timestamp", at)
-	req.Header.Set("webhook-signature", keys.sign(id, at, content))
+	req.Header.Set("webhook-signature", sign(keys, id, at, content))
 	answer, err := client.Do(req)
 	if err != nil {
 		return notify.Sent{}, notify.WithoutURL(err)
@@ -217,10 +215,10 @@ func post(
 }
 
 // sign returns the signatures with all secrets.
-func (s signers) sign(id, at string, content []byte) string {
+func sign(keys []signer, id, at string, content []byte) string {
 	signed := append([]byte(id+"."+at+"."), content...)
-	list := make([]string, len(s))
-	for i, key := range s {
+	list := make([]string, len(keys))
+	for i, key := range keys {
 		list[i] = key(signed)
 	}
 	return strings.Join(list, " ")

@@ -4,6 +4,7 @@ import (
 	"crypto/ecdsa"
 	"encoding/base64"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -26,11 +27,12 @@ func authorization(key *ecdsa.PrivateKey, endpoint, contact string, now time.Tim
 	if err != nil {
 		return "", err
 	}
+	origin := u.Scheme + "://" + strings.TrimSuffix(u.Host, ":443") // endpoints have the scheme https
 	token, err := jwt.Signed(signer).Claims(struct {
 		Audience string `json:"aud"`
 		Expiry   int64  `json:"exp"`
 		Subject  string `json:"sub"`
-	}{u.Scheme + "://" + u.Host, now.Add(tokenLife).Unix(), contact}).Serialize()
+	}{origin, now.Add(tokenLife).Unix(), contact}).Serialize()
 	if err != nil {
 		return "", err
 	}

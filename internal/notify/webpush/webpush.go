@@ -73,7 +73,7 @@ func checkContact(contact string) error {
 	}
 	for _, end := range []string{"localhost", "local", "invalid", "internal"} {
 		if host == end || strings.HasSuffix(host, "."+end) {
-			return fmt.Errorf("must not be at %s: push services refuse it", host)
+			return fmt.Errorf("must not use the host %s: push services refuse it", host)
 		}
 	}
 	return nil
@@ -172,7 +172,7 @@ func (c *Channel) post(
 		return &notify.Refusal{Final: true, Err: err}
 	}
 	now := time.Now()
-	who, err := authorization(key, d.Endpoint, c.config.Contact, now)
+	credentials, err := authorization(key, d.Endpoint, c.config.Contact, now)
 	if err != nil {
 		return &notify.Refusal{Final: true, Err: err}
 	}
@@ -182,7 +182,7 @@ func (c *Channel) post(
 	}
 	req.Header.Set("Content-Type", "application/octet-stream")
 	req.Header.Set("Content-Encoding", "aes128gcm")
-	req.Header.Set("Authorization", who)
+	req.Header.Set("Authorization", credentials)
 	req.Header.Set("TTL", strconv.Itoa(int(life(m)/time.Second)))
 	req.Header.Set("Urgency", urgency(m))
 	if t := topic(m); t != "" {
@@ -199,7 +199,9 @@ func (c *Channel) post(
 	case status/100 == 2:
 		return nil
 	case status == http.StatusNotFound || status == http.StatusGone:
-		return &notify.Refusal{Gone: true, Err: errors.New("the push service no longer knows the device, which was removed")}
+		return &notify.Refusal{
+			Gone: true, Err: errors.New("the subscription of the device has ended, and the device was removed"),
+		}
 	default:
 		later := status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
 		return &notify.Refusal{

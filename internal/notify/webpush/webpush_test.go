@@ -2,9 +2,13 @@ package webpush
 
 import (
 	"crypto/ecdh"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/base64"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -90,6 +94,29 @@ func TestEndpoints(t *testing.T) {
 		got := [2]bool{outside.CheckEndpoint(endpoint) == nil, inside.CheckEndpoint(endpoint) == nil}
 		if got != want {
 			t.Errorf("%s: %v, want %v", endpoint, got, want)
+		}
+	}
+}
+
+// TestAudience: the audience of a token is the origin of the endpoint, which has no default port.
+func TestAudience(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for endpoint, want := range map[string]string{
+		"https://push.example/send/x":      `"aud":"https://push.example"`,
+		"https://push.example:443/send/x":  `"aud":"https://push.example"`,
+		"https://push.example:8443/send/x": `"aud":"https://push.example:8443"`,
+	} {
+		header, err := authorization(key, endpoint, "mailto:ops@example.com", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		claims, err := base64.RawURLEncoding.DecodeString(strings.Split(header, ".")[1])
+		if err != nil || !strings.Contains(string(claims), want) {
+			t.Errorf("%s: %s, %v, want %s", endpoint, claims, err, want)
 		}
 	}
 }

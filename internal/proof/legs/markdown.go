@@ -59,7 +59,7 @@ Legs that failed: %d, of %d. First leg: %s. Time in storms: %s.
 		fmt.Fprintf(&out, "Built from: %s.\n", strings.Join(slices.Sorted(maps.Keys(commits)), ", "))
 	}
 	out.WriteString(
-		"\n## Figures\n\nA leg that failed counts for nothing else.\n\n| figure | long form, on each engine | SQLite | " +
+		"\n## Figures\n\nA failed leg counts only in the last column.\n\n| figure | long form, on each engine | SQLite | " +
 			"PostgreSQL | legs that failed |\n|---|---|---|---|---|\n")
 	for _, f := range figures {
 		fmt.Fprintf(&out, "| %s | %d |", f.name, f.long)

@@ -25,10 +25,11 @@ import (
 )
 
 func main() {
-	log := flag.String("log", "", "the storms' `file`")
+	log := flag.String("log", "", "the log `file` of the storms")
 	out := flag.String("o", "", "write the report to this `file`")
-	linear := flag.Bool("linear", false, "take what go test -json says about TestLinearizable on standard input into the log")
-	commit := flag.String("commit", "", "what was built")
+	linear := flag.Bool("linear", false, "read the output of go test -json for TestLinearizable from standard input, "+
+		"and add its histories to the log")
+	commit := flag.String("commit", "", "the commit of the tested build")
 	flag.Parse()
 	if err := run(*log, *out, *commit, *linear); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)

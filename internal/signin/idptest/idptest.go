@@ -38,12 +38,12 @@ type Person struct {
 	// Password is the password for the login page.
 	Password string
 	Groups   []string
-	// Tell changes what the tokens say about the person; nil for true tokens.
-	Tell *Telling
+	// Faults changes what the tokens say about the person; nil for true tokens.
+	Faults *TokenFaults
 }
 
-// Telling says how tokens depart from the truth. Several people may share one.
-type Telling struct {
+// TokenFaults says how tokens depart from the truth. Several people may share one.
+type TokenFaults struct {
 	mu    sync.Mutex
 	bare  bool
 	mixUp bool
@@ -51,13 +51,13 @@ type Telling struct {
 }
 
 // Bare leaves names and groups out of ID tokens: only userinfo has the groups.
-func (t *Telling) Bare() { t.mu.Lock(); defer t.mu.Unlock(); t.bare = true }
+func (t *TokenFaults) Bare() { t.mu.Lock(); defer t.mu.Unlock(); t.bare = true }
 
 // MixUp makes userinfo return another subject.
-func (t *Telling) MixUp() { t.mu.Lock(); defer t.mu.Unlock(); t.mixUp = true }
+func (t *TokenFaults) MixUp() { t.mu.Lock(); defer t.mu.Unlock(); t.mixUp = true }
 
 // Spoil sets a function that changes the tokens' claims about an authentication; nil removes it.
-func (t *Telling) Spoil(fn func(*Authentication)) { t.mu.Lock(); defer t.mu.Unlock(); t.spoil = fn }
+func (t *TokenFaults) Spoil(fn func(*Authentication)) { t.mu.Lock(); defer t.mu.Unlock(); t.spoil = fn }
 
 // Authentication is an authentication as the tokens describe it.
 type Authentication struct {
@@ -158,7 +158,7 @@ func (p *Provider) AuthorizeClientIDSecret(_ context.Context, id, secret string)
 func (p *Provider) SetUserinfoFromRequest(_ context.Context, u *oidc.UserInfo, r op.IDTokenRequest, _ []string) error {
 	who := p.find(r.GetSubject())
 	u.Subject = r.GetSubject()
-	if t := who.Tell; t != nil {
+	if t := who.Faults; t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.bare {
@@ -177,7 +177,7 @@ func (p *Provider) SetUserinfoFromToken(ctx context.Context, u *oidc.UserInfo, i
 		return err
 	}
 	who := p.find(subject)
-	if t := who.Tell; t != nil {
+	if t := who.Faults; t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.mixUp {
@@ -194,7 +194,7 @@ func (p *Provider) AuthRequestByCode(ctx context.Context, code string) (op.AuthR
 	if err != nil {
 		return nil, err
 	}
-	t := p.find(r.GetSubject()).Tell
+	t := p.find(r.GetSubject()).Faults
 	if t == nil {
 		return r, nil
 	}

@@ -110,11 +110,11 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	return a, err
 }
 
-// show makes an approval that has run out appear as expired.
-func (t *readTx) show(a *gatehouse.Action) { a.See(t.Now()) }
+// applyExpiry makes an approval that has run out appear as expired.
+func (t *readTx) applyExpiry(a *gatehouse.Action) { a.See(t.Now()) }
 
-// see sets the clock-dependent fields of a stored approval.
-func (t *readTx) see(a *gatehouse.Action) {
+// refreshApproval sets the clock-dependent fields of a stored approval.
+func (t *readTx) refreshApproval(a *gatehouse.Action) {
 	if a.Approval != nil {
 		a.Approval.See(t.Now())
 	}
@@ -142,7 +142,7 @@ func (t *readTx) loadAction(locks []query, id string) (a *gatehouse.Action, err 
 
 // FindAction finds an action by its id or its approval's id.
 func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
-	a, err := t.shown(t.loadAction(nil, id))
+	a, err := t.withExpiry(t.loadAction(nil, id))
 	return t.orArchived(id, a, t.tenant, err)
 }
 
@@ -172,17 +172,17 @@ func (t *readTx) FindActionByKey(key string) (*gatehouse.Action, error) {
 func (t *readTx) sameKey(key string, k *byKey) (*gatehouse.Action, error) {
 	switch {
 	case k.action != nil:
-		return t.shown(k.action, nil)
+		return t.withExpiry(k.action, nil)
 	case k.archived != nil:
 		return actionOf(k.archived, nil)
 	}
-	t.freeKey = keyOf{t.tenant, key}
+	t.freeKey = keyRow{t.tenant, key}
 	return nil, gatehouse.ErrNotFound
 }
 
-func (t *readTx) shown(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
+func (t *readTx) withExpiry(a *gatehouse.Action, err error) (*gatehouse.Action, error) {
 	if err == nil {
-		t.show(a)
+		t.applyExpiry(a)
 	}
 	return a, err
 }
@@ -199,7 +199,7 @@ func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	if err != nil {
 		return t.orArchived(id, nil, t.tenant, err)
 	}
-	t.see(a)
+	t.refreshApproval(a)
 	return a, t.claimLocked(a)
 }
 
@@ -217,7 +217,7 @@ func (t *tx) lockOpen(id string) (a *gatehouse.Action, err error) {
 		return nil, err
 	}
 	a.Approval.Votes = votes
-	t.see(a)
+	t.refreshApproval(a)
 	return a, t.claimLocked(a)
 }
 
@@ -254,22 +254,15 @@ ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
 const (
-	timely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+	dueMoments = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`
-	lockTimely = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
-WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2
-FOR NO KEY UPDATE OF o SKIP LOCKED`
-)
-
-const (
 	heldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
 WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`
-	lockHeldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
-WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2
+	lockFreeApprovals = `
 FOR NO KEY UPDATE OF o SKIP LOCKED`
 )
 
-func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
+func (t *readTx) actionRefs(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
 		return nil
@@ -277,31 +270,31 @@ func (t *readTx) timely(sql string, limit int) (refs []gatehouse.ActionRef, err 
 	return refs, err
 }
 
-// TimelyActions lists the actions, of all tenants, whose approval has begun a stage, reminder or
+// ActionsWithDueMoments lists the actions, of all tenants, whose approval has begun a stage, reminder or
 // extension that is not in the log yet.
-func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+func (t *readTx) ActionsWithDueMoments(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.timely(timely, limit)
+	return t.actionRefs(dueMoments, limit)
 }
 
-// TimelyActions in a writing transaction locks the approvals that it lists, and skips locked
+// ActionsWithDueMoments in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
-func (t *tx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
+func (t *tx) ActionsWithDueMoments(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.timely(lockTimely, limit)
+	return t.actionRefs(dueMoments+lockFreeApprovals, limit)
 }
 
 // HeldRejections lists the actions, of all tenants, whose held rejection is due.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.timely(heldRejections, limit)
+	return t.actionRefs(heldRejections, limit)
 }
 
 // HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
 func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.timely(lockHeldRejections, limit)
+	return t.actionRefs(heldRejections+lockFreeApprovals, limit)
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq

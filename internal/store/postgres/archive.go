@@ -7,10 +7,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are the fields of shared.Ending, for an action a. A failed action ends when its push is closed. An
-// open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims that are
-// counted at $1 or before are outside every window.
-const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
+// candidateColumns are the fields of shared.ArchiveCandidate, for an action a. A failed action ends when its push is
+// closed. An open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims
+// that are counted at $1 or before are outside every window.
+const candidateColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
   CASE WHEN a.status = 'failed'
     THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at, 0)
   ELSE coalesce(a.finished_at, a.decided_at, 0) END,
@@ -28,9 +28,9 @@ const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
     WHERE p.seq = a.seq), 0)`
 
 const (
-	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > $2 ORDER BY a.seq LIMIT $3`
-	findEnding  = `SELECT ` + endingColumns + ` FROM action a WHERE a.tenant = $2 AND a.id = $3`
-	findKin     = `SELECT k.id FROM action a
+	scanCandidates = `SELECT ` + candidateColumns + ` FROM action a WHERE a.seq > $2 ORDER BY a.seq LIMIT $3`
+	findCandidate  = `SELECT ` + candidateColumns + ` FROM action a WHERE a.tenant = $2 AND a.id = $3`
+	findRelated    = `SELECT k.id FROM action a
 CROSS JOIN LATERAL (VALUES (a.supersedes), (a.superseded_by), (a.reverses), (a.reversed_by)) k (id)
 WHERE a.tenant = $1 AND a.id = $2 AND k.id IS NOT NULL
 UNION ALL SELECT id FROM action WHERE tenant = $1 AND supersedes = $2
@@ -52,19 +52,17 @@ CROSS JOIN LATERAL (SELECT seq FROM action WHERE tenant = $1 AND id = u.id LIMIT
 CROSS JOIN LATERAL (SELECT seq FROM approval WHERE approval.seq = a.seq OFFSET 0) o`
 )
 
-func (t *readTx) endings() shared.Endings {
-	return shared.EndingsOf(t, scanEndings, findEnding, findKin)
+func (t *readTx) candidateReader() shared.CandidateReader {
+	return shared.NewCandidateReader(t, scanCandidates, findCandidate, findRelated)
 }
 
 // PlanArchive finds the actions that can be archived.
 func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	defer t.AllTenants()()
-	return t.endings().Plan(after, before, limit)
+	return t.candidateReader().Plan(after, before, limit)
 }
 
-const (
-	keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
-)
+const keyIsFree = `SELECT gatehouse_refuse('GH001') FROM action_archive WHERE tenant = $1 AND idempotency_key = $2`
 
 var findArchivedByKey = reads[keyRow](`
 SELECT r.n, a.tenant, a.id, a.approval_id, a.push_id, a.idempotency_key, a.status, a.action_type, a.risk,
@@ -119,9 +117,6 @@ func (t *readTx) orArchivedPush(id string, p *gatehouse.Push, tenant string, err
 	a, err := t.findInArchive(shared.ArchivedByID, tenant, id)
 	return shared.ArchivedPush(id, a, err)
 }
-
-// keyOf is an idempotency key of a tenant.
-type keyOf struct{ tenant, key string }
 
 // listArchived lists the archive, newest first.
 func (t *readTx) listArchived(
@@ -180,7 +175,7 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 		if !locked {
 			continue
 		}
-		unchanged, err := t.endings().Unchanged(f, before)
+		unchanged, err := t.candidateReader().Unchanged(f, before)
 		if err != nil {
 			return nil, err
 		}

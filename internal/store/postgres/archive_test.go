@@ -130,7 +130,7 @@ func TestArchivePlans(t *testing.T) {
 	plan := planner(t, s.config.URL)
 	wrong := regexp.MustCompile(`Seq Scan|Bitmap|by \(tenant = \$1\)$`)
 	for _, sql := range append([]string{
-		shared.ArchivedByID, findArchivedByKey.text, keyIsFree, findEnding, scanEndings, findKin,
+		shared.ArchivedByID, findArchivedByKey.text, keyIsFree, findCandidate, scanCandidates, findRelated,
 		lockEndedActions, lockEndedApprovals, countApprovals,
 	}, moveOut[:]...) {
 		lines := plan(sql)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
 // TestClaimPlans checks the plans of dispatch's frequent statements for empty tables: each part
@@ -25,11 +27,11 @@ func TestClaimPlans(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		"due tenants": {dueTenants, []any{"", lastTenant, int64(0), int64(0), int64(1), int64(16), int64(64)}},
+		"due tenants": {dueTenants, []any{"", shared.MaxText, int64(0), int64(0), int64(1), int64(16), int64(64)}},
 		"claim": {claimPushes,
 			[]any{"w", int64(1), int64(1), []string{"default"}, []int64{5}, []int64{3}, int64(0), int64(0)}},
 		"marks": {pushMarks, nil},
-		"next":  {nextPush, []any{"", lastTenant, int64(0), int64(0), []string{"acme"}}},
+		"next":  {nextPush, []any{"", shared.MaxText, int64(0), int64(0), []string{"acme"}}},
 	} {
 		rows, err := c.Query(ctx, `EXPLAIN `+q.sql, append([]any{pgx.QueryExecModeCacheStatement}, q.args...)...)
 		if err != nil {

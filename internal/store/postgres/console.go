@@ -10,7 +10,7 @@ func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) 
 	enough := false
 	var where condition
 	where.add("a.tenant = ?", t.tenant)
-	shared.ReadBy(where.add, "a.seq", t.tenant, readBy)
+	shared.AddReadableBy(where.add, "a.seq", t.tenant, readBy)
 	last := where.number(" ORDER BY a.id DESC LIMIT ?", gatehouse.MaxFacts)
 	err := t.each(
 		`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at,

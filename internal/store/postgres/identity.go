@@ -105,10 +105,10 @@ LEFT JOIN LATERAL (
   SELECT * FROM edit_token WHERE tenant = p.tenant AND principal_id = p.id OFFSET 0
 ) e ON true`)
 
-// answerName names a stored answer.
-type answerName struct{ Tenant, PrincipalID, Route, Key string }
+// idempotencyName names a stored answer.
+type idempotencyName struct{ Tenant, PrincipalID, Route, Key string }
 
-var findAnswers = reads[answerName](`
+var findAnswers = reads[idempotencyName](`
 SELECT r.n, i.tenant, i.principal_id, i.route, i.key, i.body_hash, i.created_at, i.body
 FROM (
   SELECT tenant, ($2::text[])[n] AS principal_id, ($3::text[])[n] AS route, ($4::text[])[n] AS key, n
@@ -128,14 +128,14 @@ func scanAnswer(r *row) *gatehouse.IdempotencyRecord {
 
 func (t *readTx) windowStart() time.Time { return t.Now().Add(-gatehouse.IdempotencyWindow) }
 
-// answerRow is an answer to store. An earlier answer from after WindowStart is kept.
-type answerRow struct {
+// idempotencyRow is an answer to store. An earlier answer from after WindowStart is kept.
+type idempotencyRow struct {
 	gatehouse.IdempotencyRecord
 	WindowStart time.Time
 }
 
 // insertAnswers stores answers, each in place of an earlier answer from before the window.
-var insertAnswers = writes[answerRow](rankAnswer, "", `
+var insertAnswers = writes[idempotencyRow](rankAnswer, "", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS principal_id, ($3::text[])[n] AS route, ($4::text[])[n] AS key,
     ($5::bytea[])[n] AS body_hash, ($6::bytea[])[n] AS body, ($7::bigint[])[n] AS created_at,
@@ -158,5 +158,5 @@ func (t *tx) InsertIdempotency(a *gatehouse.IdempotencyRecord) error {
 	if err := t.Owns(a.Tenant); err != nil {
 		return err
 	}
-	return insertAnswers.write(t, answerRow{*a, t.windowStart()})
+	return insertAnswers.write(t, idempotencyRow{*a, t.windowStart()})
 }

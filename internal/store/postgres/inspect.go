@@ -15,22 +15,22 @@ import (
 // ErrReadOnly says that a store opened by Inspect accepts no writes.
 var ErrReadOnly = errors.New("postgres: the database was opened for reading only")
 
-// Reader is a read-only store, for use beside serving processes. The server itself refuses writes
-// on the connections of a Reader. A Reader can also read a standby.
-type Reader struct{ s *Store }
+// ReadOnlyStore is a read-only store, for use beside serving processes. The server itself refuses writes
+// on the connections of a ReadOnlyStore. A ReadOnlyStore can also read a standby.
+type ReadOnlyStore struct{ s *Store }
 
-var _ gatehouse.Store = (*Reader)(nil)
+var _ gatehouse.Store = (*ReadOnlyStore)(nil)
 
 // Inspect opens a database for reading. It creates and migrates nothing, and refuses a database
 // of another version than [SchemaVersion]. If the database holds only a part of a data folder,
 // the error is [ErrMoving]: an inspection would not notice the missing rows.
-func Inspect(ctx context.Context, config Config) (*Reader, error) {
+func Inspect(ctx context.Context, config Config) (*ReadOnlyStore, error) {
 	config.inspect = true
 	s, err := Open(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{s}, nil
+	return &ReadOnlyStore{s}, nil
 }
 
 // onlyRead makes the server refuse the writes of a connection. As a startup parameter, the
@@ -73,45 +73,47 @@ func inspectable(ctx context.Context, config *pgx.ConnConfig) error {
 		return olderError(version)
 	case version < SchemaVersion():
 		return fmt.Errorf(
-			"the database is of version %d, this program reads version %d: "+
-				"`gatehouse serve` brings it to its own version when it starts",
+			"the database has schema version %d, but this program needs version %d: "+
+				"`gatehouse serve` migrates it when it starts",
 			version, SchemaVersion())
 	}
 	return refuseMoving(ctx, c)
 }
 
 // View runs fn on one snapshot.
-func (r *Reader) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+func (r *ReadOnlyStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return r.s.View(ctx, tenant, fn)
 }
 
 // Read is View: it accepts any number of reads.
-func (r *Reader) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+func (r *ReadOnlyStore) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return r.View(ctx, tenant, fn)
 }
 
 // Update fails with [ErrReadOnly].
-func (r *Reader) Update(context.Context, string, func(gatehouse.Tx) error) error { return ErrReadOnly }
+func (r *ReadOnlyStore) Update(context.Context, string, func(gatehouse.Tx) error) error {
+	return ErrReadOnly
+}
 
 // ViewQueues runs fn on one snapshot of all tenants.
-func (r *Reader) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+func (r *ReadOnlyStore) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return r.s.ViewQueues(ctx, fn)
 }
 
 // ReadQueues is ViewQueues: it accepts any number of reads.
-func (r *Reader) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+func (r *ReadOnlyStore) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return r.s.ViewQueues(ctx, fn)
 }
 
 // UpdateQueues fails with [ErrReadOnly].
-func (r *Reader) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
+func (r *ReadOnlyStore) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
 	return ErrReadOnly
 }
 
 // Ping checks that the database can be read.
-func (r *Reader) Ping(ctx context.Context) error {
+func (r *ReadOnlyStore) Ping(ctx context.Context) error {
 	return r.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 }
 
 // Close closes the connections.
-func (r *Reader) Close() error { return r.s.Close() }
+func (r *ReadOnlyStore) Close() error { return r.s.Close() }

@@ -92,7 +92,7 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 		return page, err
 	}
 	n, more := scan.cut(rows)
-	page.Items = items[:n]
+	page.Items = shared.OfShownStatus(items[:n], f)
 	if more {
 		end := rows[n-1]
 		if c.AsOf == 0 {

@@ -89,7 +89,7 @@ current_setting('synchronous_commit'), current_setting('transaction_read_only')`
 	case commit == "off":
 		return errAsyncCommit
 	case readOnly == "on":
-		return errors.New("this server takes no writes: it is a standby, or default_transaction_read_only is set")
+		return errors.New("this server accepts no writes: it is a standby, or default_transaction_read_only is set")
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS, log *slog.Logger) error 
 
 // olderError is the error for a database from before the first release.
 func olderError(version int) error {
-	return fmt.Errorf("the database is of version %d, written by a Gatehouse from before 0.1.0, "+
+	return fmt.Errorf("the database has schema version %d, written by a Gatehouse from before 0.1.0, "+
 		"which this program does not read: start with an empty database, "+
 		"or export what you need with the program that wrote it", version)
 }

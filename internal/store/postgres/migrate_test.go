@@ -59,7 +59,7 @@ count(*), max(version), max(applied_at)::text FROM gatehouse_schema`
 				t.Errorf("%s takes version %d", doing, version)
 				continue
 			}
-			for _, part := range []string{want, fmt.Sprintf("the database is of version %d,", version)} {
+			for _, part := range []string{want, fmt.Sprintf("the database has schema version %d,", version)} {
 				if !strings.Contains(err.Error(), part) {
 					t.Errorf("%s of version %d does not say %q: %v", doing, version, part, err)
 				}

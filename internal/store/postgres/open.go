@@ -139,7 +139,7 @@ func (t *readTx) openCaller(
 		id := by.Principal.ID
 		h.keys = append(h.keys, lockKey{"answer", t.tenant, id + "\x00" + a.Route + "\x00" + a.Key})
 		h.add(findAnswers.ask(func(r *row) error { facts.Answer = scanAnswer(r); return nil },
-			answerName{t.tenant, id, a.Route, a.Key}))
+			idempotencyName{t.tenant, id, a.Route, a.Key}))
 	}
 	return locked
 }
@@ -230,7 +230,7 @@ func (t *readTx) FindDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecis
 		o.Action = nil // it may have a push, which was not read
 	} else if a != nil {
 		a.Approval.Votes = votes
-		t.show(a)
+		t.applyExpiry(a)
 	}
 	return o, err
 }

@@ -156,12 +156,12 @@ func TestConnectionsEndBeforeTheirSessions(t *testing.T) {
 	}
 }
 
-// TestNoWrites: the error says when a server takes no writes.
+// TestNoWrites: the error says when a server accepts no writes.
 func TestNoWrites(t *testing.T) {
 	t.Parallel()
 	dsn := database(t)
 	alter(t, dsn, `default_transaction_read_only = on`)
-	if _, err := Open(t.Context(), Config{URL: dsn}); err == nil || !strings.Contains(err.Error(), "takes no writes") {
+	if _, err := Open(t.Context(), Config{URL: dsn}); err == nil || !strings.Contains(err.Error(), "accepts no writes") {
 		t.Errorf("read only: %v", err)
 	}
 }

@@ -1,12 +1,11 @@
 package postgres
 
 import (
+	"cmp"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
-
-// maxID sorts after all ids.
-const maxID = "\U0010FFFF"
 
 // ListPushes lists pushes, newest first.
 func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gatehouse.Push], err error) {
@@ -20,7 +19,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	if f.Status != "" {
 		where.add("h.status = ?", string(f.Status))
 	}
-	shared.ReadBy(where.add, "h.action_seq", t.tenant, f.ReadBy)
+	shared.AddReadableBy(where.add, "h.action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		where.add(deadLetters)
 	}
@@ -54,16 +53,13 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	if err != nil {
 		return page, err
 	}
-	before := c.ID
-	if before == "" {
-		before = maxID
-	}
+	before := cmp.Or(c.ID, shared.MaxText)
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	w := &pageScan{limit: limit + 1, before: func(p, q pagePosition) bool { return p.approval > q.approval }}
 	// Each approval that people decided makes a corpus entry.
 	w.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
-	shared.ReadBy(w.add, "seq", t.tenant, readBy)
+	shared.AddReadableBy(w.add, "seq", t.tenant, readBy)
 	w.positions = w.number(`SELECT 0::bigint AS at, 0 AS bucket, false AS large, (SELECT ctid FROM action
 WHERE action.seq = z.seq) AS place FROM (SELECT seq FROM approval
 WHERE `+w.sql()+` ORDER BY id DESC LIMIT ?) z`, limit+1)

@@ -11,7 +11,7 @@ import (
 // ErrShared is the error of Open, Inspect and Ping behind a pooler that can give each transaction a different
 // server session. Prepared statements, settings and LISTEN belong to sessions, and a lost COMMIT is looked up
 // by session.
-var ErrShared = errors.New("a pooler hands the server's sessions from one transaction to the next: " +
+var ErrShared = errors.New("a connection pooler can give each transaction a different server session: " +
 	"connect to the server itself, or set pool_mode = session in PgBouncer")
 
 // sharingChecks is how often refuseShared checks whether connections share sessions. Without

@@ -175,7 +175,7 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 	if !gatehouse.Status("").CanMove(a.Status) {
 		return gatehouse.ErrConflict
 	}
-	if a.IdempotencyKey != "" && !shared.OwnKey(a) && t.freeKey != (keyOf{a.Tenant, a.IdempotencyKey}) {
+	if a.IdempotencyKey != "" && !shared.HasDerivedKey(a) && t.freeKey != (keyRow{a.Tenant, a.IdempotencyKey}) {
 		if err := t.Write(keyIsFree, a.Tenant, a.IdempotencyKey); err != nil {
 			return err
 		}

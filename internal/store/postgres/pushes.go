@@ -137,9 +137,6 @@ const pushMarks = `WITH RECURSIVE t (tenant, due_at) AS (
 SELECT (SELECT min(due_at) FROM t),
   (SELECT lease_until FROM push WHERE status IN ('picking', 'sent') ORDER BY lease_until LIMIT 1)`
 
-// lastTenant sorts at or after every tenant.
-const lastTenant = "\x7f"
-
 // nextPush finds the tenants with queued pushes and the first due time of each, with one index lookup per
 // tenant: tenants after $1, up to and including $2, due times from $3 on.
 const nextPush = `
@@ -179,7 +176,7 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 			next = *at
 		}
 		return nil
-	}, "", lastTenant, from[0], from[1], except))
+	}, "", shared.MaxText, from[0], from[1], except))
 	return next, err
 }
 
@@ -228,7 +225,7 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 	if err != nil {
 		return nil, err
 	}
-	queries := []query{ask(dueTenants, row, after, lastTenant, from[0], from[1], t.Now(), each, limit)}
+	queries := []query{ask(dueTenants, row, after, shared.MaxText, from[0], from[1], t.Now(), each, limit)}
 	if after != "" {
 		queries = append(queries, ask(dueTenants, row, "", after, from[0], from[1], t.Now(), each, limit))
 	}

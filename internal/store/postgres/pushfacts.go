@@ -14,7 +14,7 @@ const pushFactColumns = `h.connector, h.status, h.error_code, h.last_error, h.ta
 func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.PushFact)) error {
 	var where condition
 	where.add("h.tenant = ?", t.tenant)
-	shared.ReadBy(where.add, "h.action_seq", t.tenant, readBy)
+	shared.AddReadableBy(where.add, "h.action_seq", t.tenant, readBy)
 	last := where.number(" ORDER BY h.id DESC LIMIT ?", gatehouse.MaxPushFacts)
 	err := t.each(`SELECT `+pushFactColumns+` FROM push h WHERE `+where.sql()+last, func(r *row) error {
 		// The server also sends the rows of older pushes; they are skipped.
@@ -29,7 +29,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	var open condition
 	open.add("h.tenant = ?", t.tenant)
 	open.add("h.created_at < ?", since)
-	shared.ReadBy(open.add, "h.action_seq", t.tenant, readBy)
+	shared.AddReadableBy(open.add, "h.action_seq", t.tenant, readBy)
 	last = open.number(" LIMIT ?", gatehouse.MaxPushFacts)
 	return t.each(`SELECT `+pushFactColumns+` FROM push h WHERE h.status IN ('queued', 'picking', 'sent') AND `+
 		open.sql()+last,

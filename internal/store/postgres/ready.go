@@ -61,7 +61,7 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case pid != sessionOf(c.Conn()).pid:
 		return fmt.Errorf("postgres: %w", ErrShared)
 	case standby:
-		return errors.New("postgres: this server is a standby: it takes no writes")
+		return errors.New("postgres: this server is a standby: it accepts no writes")
 	case frozen == "on":
 		return errors.New("postgres: default_transaction_read_only is set: this database accepts no writes")
 	case commit == "off":
@@ -75,7 +75,7 @@ EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wa
 	case version > SchemaVersion():
 		return fmt.Errorf("postgres: %w", newerError(version))
 	case version < SchemaVersion():
-		return fmt.Errorf("postgres: the database is of version %d again, and this program's version is %d: "+
+		return fmt.Errorf("postgres: the database has schema version %d, which is older than this program's version %d: "+
 			"restart Gatehouse, which migrates the database", version, SchemaVersion())
 	}
 	return nil
@@ -85,9 +85,9 @@ var errAsyncCommit = errors.New("synchronous_commit is off: a crash of the serve
 
 // ErrNewer is the error of Open and Ping on a database that a program with more migrations has
 // used.
-var ErrNewer = errors.New("a newer Gatehouse was here")
+var ErrNewer = errors.New("a newer Gatehouse has used this database")
 
 func newerError(version int) error {
-	return fmt.Errorf("the database is of version %d, this program knows versions up to %d: %w", version,
+	return fmt.Errorf("the database has schema version %d, this program knows versions up to %d: %w", version,
 		SchemaVersion(), ErrNewer)
 }

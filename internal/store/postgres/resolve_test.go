@@ -190,7 +190,7 @@ func TestOutcomeOfReadOnly(t *testing.T) {
 	}
 }
 
-// TestOutcomeOnStandby: a standby cannot tell the outcome. It takes no writes either, but knows neither the
+// TestOutcomeOnStandby: a standby cannot tell the outcome. It accepts no writes either, but knows neither the
 // sessions of its primary nor everything that the primary has stored.
 func TestOutcomeOnStandby(t *testing.T) {
 	t.Parallel()

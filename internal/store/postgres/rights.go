@@ -12,8 +12,8 @@ import (
 // insufficientPrivilege is the SQLSTATE of a missing privilege.
 const insufficientPrivilege = "42501"
 
-// lacksPrivilege reports whether the role lacks a privilege on an object. Row security reports the same
-// SQLSTATE, but no grant changes that.
+// lacksPrivilege reports whether the role lacks a privilege on an object. A violation of row security has the
+// same SQLSTATE, but comes from another routine of the server, and no grant repairs it.
 func lacksPrivilege(pg *pgconn.PgError) bool {
 	return pg.Code == insufficientPrivilege && pg.Routine == "aclcheck_error"
 }
@@ -72,7 +72,7 @@ coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)`).Scan(&role, 
 		return err
 	}
 	if create {
-		return fmt.Errorf("%w; Gatehouse's tables must belong to the role %s, see ALTER TABLE … OWNER TO", err, role)
+		return fmt.Errorf("%w; the role %[2]s must own Gatehouse's tables (ALTER TABLE … OWNER TO %[2]s)", err, role)
 	}
 	return fmt.Errorf(
 		"%w; let the role own the database (ALTER DATABASE %s OWNER TO %s), "+

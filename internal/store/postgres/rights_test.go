@@ -94,7 +94,7 @@ func TestOthersTables(t *testing.T) {
 	role, address := stranger(t, dsn)
 	statement(t, pgtest.Superuser(dsn), `GRANT CREATE ON SCHEMA public TO `+role)
 	_, err := Open(t.Context(), Config{URL: address})
-	if err == nil || !strings.Contains(err.Error(), "must belong to the role "+role) {
+	if err == nil || !strings.Contains(err.Error(), "the role "+role+" must own") {
 		t.Fatal(err)
 	}
 }

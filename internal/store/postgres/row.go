@@ -106,8 +106,8 @@ func (r *row) Hash() (h [32]byte) {
 
 func (r *row) Blob() []byte { return append([]byte(nil), r.next()...) }
 
-// bind converts arguments to column types: times to microseconds, JSON to text. Callers pass
-// optional texts through shared.OrNull.
+// bind converts arguments in place to column types: times to microseconds since 1970, JSON to text, int to
+// int64. Callers pass optional texts through shared.OrNull.
 func bind(args []any) []any {
 	for i, a := range args {
 		switch v := a.(type) {

@@ -27,7 +27,6 @@ const (
 	receiptColumns = `r.tenant, r.id, r.action_id, r.push_id, r.idempotency_key, r.attempt, r.generation, r.outcome,
   r.error_code, r.error, r.external_id, r.reversible, r.late, r.source, r.at, r.request_metadata, r.response_metadata,
   r.reversal`
-	lateralEnd = ` OFFSET 0)`
 )
 
 // pageScan finds the actions of a page, in page order. positions is a query for up to limit
@@ -38,13 +37,13 @@ type pageScan struct {
 	limit     int
 	// allPending says that all actions are pending: none has a push.
 	allPending bool
-	// before is the order of the page.
+	// before reports whether p comes before q in the order of the page.
 	before func(p, q pagePosition) bool
 }
 
 // pagePosition is the position of an action in a list.
 type pagePosition struct {
-	// at is the base time of the due buckets.
+	// at is, in the order by urgency, the time to which the due buckets of a first page are relative.
 	at           int64
 	bucket, risk int
 	large        bool // see walkCells
@@ -58,26 +57,26 @@ type pagePosition struct {
 // server knows the length of a large value without reading it.
 const (
 	pageHead       = `SELECT * FROM (SELECT p.size, x.at, x.bucket, x.large, o.votes, ` + actionColumns
-	pageSizeBefore = `, sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`
-	pageFrom       = ` FROM (`
+	pageSizeBefore = `, row_number() OVER (ROWS UNBOUNDED PRECEDING) AS number,
+  sum(p.size) OVER (ROWS UNBOUNDED PRECEDING) - p.size AS before`
+	pageFrom = ` FROM (`
 	// The query of the positions is between these two.
 	pageJoins = `) x
-CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place` + lateralEnd + ` a
+CROSS JOIN LATERAL (SELECT * FROM action WHERE action.ctid = x.place OFFSET 0) a
 LEFT JOIN LATERAL (SELECT *, octet_length(proposed_change) + octet_length(current_state) + octet_length(context) + octet_length(metadata)
   + octet_length(extra) + octet_length(rationale) + octet_length(entity_refs) AS size FROM proposal
-  WHERE proposal.seq = a.seq` + lateralEnd + ` p ON p.size <= `
+  WHERE proposal.seq = a.seq OFFSET 0) p ON p.size <= `
 	pageApproval = `
 LEFT JOIN LATERAL (SELECT *, (SELECT json_agg(json_build_object('person', v.person, 'principal_id', v.principal_id,
   'name', v.name, 'decision', v.decision, 'notes', v.notes, 'via', v.via, 'digest', v.digest, 'micros', v.at, 'for',
   v.for_id, 'for_name', v.for_name, 'grant', v.grant_id))
-    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq` + lateralEnd +
-		` o ON true`
+    FROM vote v WHERE v.seq = approval.seq) AS votes FROM approval WHERE approval.seq = a.seq OFFSET 0) o ON true`
 	pagePush = `
-LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq` + lateralEnd + ` h ON true
+LEFT JOIN LATERAL (SELECT * FROM push WHERE push.action_seq = a.seq OFFSET 0) h ON true
 LEFT JOIN LATERAL (SELECT * FROM receipt l WHERE l.action_seq = h.action_seq AND NOT l.late
   ORDER BY l.seq DESC LIMIT 1) r ON true`
 	pageEnd   = `) y`
-	pageUntil = ` WHERE y.before <= `
+	pageUntil = ` WHERE y.number <= 2 OR y.before <= `
 )
 
 // storedVote is a vote in the JSON list that pageApproval selects.
@@ -100,24 +99,25 @@ func (t *readTx) pageRows(w *pageScan) (rows []pagePosition, items []*gatehouse.
 	return rows, items, err
 }
 
-// pageRowsUpTo reads the actions of a page up to the first proposal of more than most bytes; large reports
-// whether there was one.
+// pageRowsUpTo reads the actions of a page up to the first proposal of more than maxSize bytes; large reports
+// whether there was such a proposal. If bounded is true, the page ends after the proposal with which the sum
+// of the sizes exceeds shared.MaxPageBytes, but not before the second proposal.
 func (t *readTx) pageRowsUpTo(
 	w *pageScan,
-	most int64,
+	maxSize int64,
 	bounded bool,
 ) (rows []pagePosition, items []*gatehouse.Action, large bool, err error) {
-	args := append(slices.Clip(w.args), most)
-	sent, of, sum, end := `, `+pushColumns+`, `+receiptColumns, pagePush, "", pageEnd
+	args := append(slices.Clip(w.args), maxSize)
+	pushColumnsSQL, pushJoin, sum, end := `, `+pushColumns+`, `+receiptColumns, pagePush, "", pageEnd
 	if w.allPending {
-		sent, of = `, NULL::text`, ""
+		pushColumnsSQL, pushJoin = `, NULL::text`, ""
 	}
 	if bounded {
 		sum, end = pageSizeBefore, pageEnd+pageUntil+strconv.Itoa(shared.MaxPageBytes)
 	}
-	sql := pageHead + sent + sum + pageFrom + w.positions + pageJoins + `$` + strconv.Itoa(
+	sql := pageHead + pushColumnsSQL + sum + pageFrom + w.positions + pageJoins + `$` + strconv.Itoa(
 		len(args),
-	) + pageApproval + of + end
+	) + pageApproval + pushJoin + end
 	items, rows = make([]*gatehouse.Action, 0, w.limit), make([]pagePosition, 0, w.limit)
 	var kept []string
 	err = t.each(sql, func(r *row) error {
@@ -143,7 +143,7 @@ func (t *readTx) pageRowsUpTo(
 					v.At = time.UnixMicro(v.Micros).UTC()
 					o.Votes = append(o.Votes, v.Vote)
 				}
-				sortVotes(o.Votes)
+				shared.SortVotes(o.Votes)
 			}
 		}
 		if n := len(rows); n > 0 && !w.before(rows[n-1], p) {
@@ -156,14 +156,14 @@ func (t *readTx) pageRowsUpTo(
 		return nil, nil, false, err
 	}
 	for _, a := range items {
-		t.show(a)
+		t.applyExpiry(a)
 	}
 	return rows, items, large, nil
 }
 
-// cut returns how many of the rows make the page, and whether more follow. A first row that
-// fills a page by itself comes alone.
+// cut returns how many of the rows make the page, and whether more rows may follow. If the first row alone
+// exceeds shared.MaxPageBytes, the page has only that row.
 func (w *pageScan) cut(rows []pagePosition) (n int, more bool) {
 	n = shared.Fit(min(w.limit-1, len(rows)), func(i int) int64 { return rows[i].size })
-	return n, n < len(rows) || n == 1 && rows[0].size > shared.MaxPageBytes
+	return n, n < len(rows)
 }

@@ -141,7 +141,7 @@ func TestPageIsNotReadPastItsSize(t *testing.T) {
 		if order == gatehouse.SortNewest {
 			slices.Reverse(got)
 		}
-		if !slices.Equal(got, ids) || !slices.Equal(pages[:4], []int{1, 4, 4, 2}) {
+		if !slices.Equal(got, ids) || !slices.Equal(pages, []int{1, 4, 4, 2, 1}) {
 			t.Errorf("%s: pages of %v, %v", order, pages, got)
 		}
 	}

@@ -71,8 +71,8 @@ func (t *tx) LockRun(id, item string) (run *gatehouse.Run, err error) {
 	err = t.lockAndRead(
 		[]query{lockRuns.ask(nil, idRow{t.tenant, id})},
 		findRunHeads.ask(func(r *row) error { run = shared.ScanRun(r); return nil }, idRow{t.tenant, id}),
-		findBoards.ask(func(r *row) error { run.Steps = append(run.Steps, scanBoard(r, run)); return nil },
-			boardRow{t.tenant, id, item}),
+		findTransitionSteps.ask(func(r *row) error { run.Steps = append(run.Steps, scanTransitionStep(r, run)); return nil },
+			transitionStepsRow{t.tenant, id, item}),
 	)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (t *readTx) FindRunBodies(id string) (input, output gatehouse.JSON, err err
 	return input, output, err
 }
 
-// ListLineage reads all ancestors with one query.
+// ListLineage reads the run, which comes first, and all its ancestors with one query.
 func (t *readTx) ListLineage(id string) (list []*gatehouse.Run, err error) {
 	err = t.each(lineage, func(r *row) error { list = append(list, shared.ScanRun(r)); return nil }, t.tenant, id)
 	if at := slices.IndexFunc(list, func(r *gatehouse.Run) bool { return r.ID == id }); at > 0 {
@@ -213,7 +213,7 @@ func (t *tx) InsertRun(r *gatehouse.Run) error {
 	return nil
 }
 
-// runMove is a run with its new values, and the status that its holder read.
+// runMove holds the new values of a run. From is the status that the caller of MoveRun read.
 type runMove struct {
 	Tenant, ID            string
 	From, Status          gatehouse.RunStatus
@@ -223,7 +223,8 @@ type runMove struct {
 	StartedAt, FinishedAt *time.Time
 }
 
-// moveRuns looks each run up by its id alone, however many runs of its tenant have the status.
+// moveRuns finds each run by its id in a subquery with OFFSET 0. So the planner cannot use an index by status,
+// with which it would read all runs of the tenant that have the status.
 var moveRuns = writes[runMove](rankRun, "ID", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS id, ($3::text[])[n] AS "from", ($4::text[])[n] AS status,

@@ -30,7 +30,7 @@ now AS MATERIALIZED (
   SELECT coalesce($3, greatest($11, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)) AS at
 )
 UPDATE step s SET status = 'running', generation = s.generation + 1, attempts = s.attempts + 1, lease_owner = $1,
-  lease_until = now.at + $2, started_at = coalesce(s.started_at, now.at)
+  lease_until = now.at + $2, started_at = now.at
 FROM due CROSS JOIN now
 CROSS JOIN LATERAL (SELECT * FROM run r WHERE r.seq = due.run_seq OFFSET 0) r
 LEFT JOIN LATERAL (SELECT * FROM step_body b WHERE b.seq = due.seq OFFSET 0) b ON true

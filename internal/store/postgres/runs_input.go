@@ -5,7 +5,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// runsByInput is ListRuns by a member of the input. It examines up to MaxRunsSearched runs,
+// runsByInput is ListRuns with a filter on a member of the input. It examines up to MaxRunsSearched runs,
 // newest first. A text search selects candidates; the decoded input decides.
 func (t *readTx) runsByInput(
 	f gatehouse.RunFilter, where condition, limit int, bound []string,
@@ -30,7 +30,7 @@ func (t *readTx) runsByInput(
 		return shared.Finish(page, limit, func(*gatehouse.Run) shared.Cursor { return places[limit-1] }, shared.KindRuns,
 			bound...), err
 	}
-	// The last run examined, if there may be more.
+	// The page is not full. If MaxRunsSearched runs were examined, the next page begins after the last of them.
 	t.allowSecondRead()
 	offset := last.number(` ORDER BY r.created_at DESC, r.seq DESC LIMIT 1 OFFSET ?`, gatehouse.MaxRunsSearched-1)
 	err = t.each(`SELECT r.created_at, r.seq FROM run r WHERE `+last.sql()+offset, func(r *row) error {

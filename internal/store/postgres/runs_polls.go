@@ -191,18 +191,15 @@ SELECT s.status, (
 FROM tenant t
 CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
 
-// maxName sorts at or after every name.
-const maxName = "\U0010FFFF"
-
 // DueLanes lists lanes with ready steps, round-robin: first those behind the lane that the caller passes as after,
 // then those up to it.
 func (t *readTx) DueLanes(
 	tenant, tool string, after gatehouse.Lane, limit, each int,
 ) (list []gatehouse.DueLane, err error) {
 	defer t.AllTenants()()
-	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: maxName}
+	first, last := gatehouse.Lane{Tenant: tenant}, gatehouse.Lane{Tenant: shared.MaxText}
 	if tenant != "" {
-		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
+		last = gatehouse.Lane{Tenant: tenant, Workspace: shared.MaxText}
 	}
 	begin, err := t.scanFrom(&t.s.stepScan)
 	if err != nil {
@@ -230,9 +227,9 @@ func (t *readTx) DueLanes(
 // ReadyTools finds one tool after another, and the lanes of each tool one after another.
 func (t *readTx) ReadyTools(tenant string, limit int) (list []gatehouse.ReadyTool, err error) {
 	defer t.AllTenants()()
-	last := gatehouse.Lane{Tenant: maxName}
+	last := gatehouse.Lane{Tenant: shared.MaxText}
 	if tenant != "" {
-		last = gatehouse.Lane{Tenant: tenant, Workspace: maxName}
+		last = gatehouse.Lane{Tenant: tenant, Workspace: shared.MaxText}
 	}
 	err = t.each(readyTools, func(r *row) error {
 		list = append(list, gatehouse.ReadyTool{Tool: r.Text(), Since: r.Time(), Leased: r.Bool()})

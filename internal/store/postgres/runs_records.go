@@ -26,11 +26,9 @@ func (t *readTx) ListAttempts(runID string) (list []*gatehouse.StepAttempt, err 
 	return list, err
 }
 
-const (
-	attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at, outcome,
-  code, detail
+const attemptsOfRun = `SELECT seq, tenant, run_id, step_id, attempt, generation, worker, started_at, finished_at,
+  outcome, code, detail
 FROM step_attempt WHERE tenant = $1 AND run_id = $2`
-)
 
 // insertAttempts stores the results of leases. The step must exist and belong to the run.
 var insertAttempts = writes[gatehouse.StepAttempt](rankAttempt, "StepID", `
@@ -61,7 +59,8 @@ func (t *tx) InsertAttempt(a *gatehouse.StepAttempt) error {
 	return insertAttempts.write(t, *a)
 }
 
-// usageRow is the cost of a model's answer, as text, and as the sum of micros and picos.
+// usageRow holds the cost of a model's answer as a text, and split into Micros (millionths) and Picos
+// (millionths of a millionth).
 type usageRow struct {
 	gatehouse.ModelUsage
 	Micros, Picos int64
@@ -101,13 +100,13 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4 AND workflow <> ''`
 )
 
-// Spent sums costs.
+// Spent sums the costs after since: those of a workflow, or of the tenant if workflow is "".
 func (t *readTx) Spent(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
 	return t.sumCosts(spentByTenant, spentByWorkflow, workflow, currency, since)
 }
 
-// sumCosts sums by byTenant, or, with a workflow, by byWorkflow. A sum that overflows is an error, so that it
-// cannot pass a budget.
+// sumCosts runs byTenant if workflow is "", else byWorkflow. A sum that overflows is an error, so that the sum
+// cannot pass the check of a budget.
 func (t *readTx) sumCosts(
 	byTenant, byWorkflow, workflow, currency string, since time.Time,
 ) (sum gatehouse.Decimal, err error) {
@@ -125,13 +124,13 @@ WHERE tenant = $1 AND currency = $2 AND at > $3`
 	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
 )
 
-// claimName names the budget claim of a call.
-type claimName struct {
+// budgetClaimKey is the key of the budget claim of a call.
+type budgetClaimKey struct {
 	Tenant, StepID string
 	Generation     int
 }
 
-var releaseClaims = writes[claimName](rankClaim, "", `
+var releaseClaims = writes[budgetClaimKey](rankClaim, "", `
 WITH r AS (
   SELECT tenant, ($2::text[])[n] AS step_id, ($3::bigint[])[n] AS generation, n
   FROM unnest($1::text[]) WITH ORDINALITY AS r(tenant, n) LIMIT $4
@@ -139,14 +138,14 @@ WITH r AS (
 DELETE FROM budget_claim c USING r
 WHERE c.tenant = r.tenant AND c.step_id = r.step_id AND c.generation = r.generation`)
 
-// BudgetClaimed sums claims.
+// BudgetClaimed sums the budget claims after since, as Spent sums the costs.
 func (t *readTx) BudgetClaimed(workflow, currency string, since time.Time) (gatehouse.Decimal, error) {
 	return t.sumCosts(claimedByTenant, claimedByWorkflow, workflow, currency, since)
 }
 
 // ReleaseBudget removes a claim.
 func (t *tx) ReleaseBudget(stepID string, generation int) error {
-	return releaseClaims.write(t, claimName{t.tenant, stepID, generation})
+	return releaseClaims.write(t, budgetClaimKey{t.tenant, stepID, generation})
 }
 
 // TakeSignal takes the oldest signal that nobody has taken or is taking.

@@ -37,7 +37,8 @@ WHERE s.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2) AND s.key 
   AND s.parent = (
     SELECT p.id FROM step p
     WHERE p.run_seq = (SELECT seq FROM run WHERE tenant = $1 AND id = $2) AND p.parent = '' AND p.key = $4)`
-	// A key of the form "run id:step key" is in no index.
+	// own_key is NULL if the idempotency key is "run id:step key". The second branch finds such a step by its run
+	// and step key.
 	findStepByKey = `SELECT ` + stepColumns + `
 FROM step s LEFT JOIN step_body b ON b.seq = s.seq
 WHERE s.seq = (
@@ -52,13 +53,13 @@ WHERE s.tenant = $1 AND s.action_id = $2 AND s.action_id IS NOT NULL
 ORDER BY s.action_at DESC, s.seq DESC LIMIT 1`
 )
 
-// boardRow names a run, and one of its items; "" for none.
-type boardRow struct{ Tenant, RunID, ItemID string }
+// transitionStepsRow names a run, and one of its items; "" for none.
+type transitionStepsRow struct{ Tenant, RunID, ItemID string }
 
-// findBoards finds the steps that a transition reads: a run's top-level steps, and one item. Most top-level steps are
-// blocked, succeeded or canceled; of these it reads only the columns that LockRun has to return. Of the other items it
-// reads only which open states occur, with one lookup per state.
-var findBoards = reads[boardRow](`
+// findTransitionSteps finds the steps that a transition reads: a run's top-level steps, and one item. Most top-level
+// steps are blocked, succeeded or canceled; of these it reads only the columns that LockRun has to return. For the
+// items other than ItemID, it reads only which open states occur, with one lookup per state.
+var findTransitionSteps = reads[transitionStepsRow](`
 SELECT r.n, s.*
 FROM (
   SELECT tenant, ($2::text[])[n] AS run_id, ($3::text[])[n] AS item_id, n
@@ -109,8 +110,9 @@ func scanStep(r *row) *gatehouse.Step {
 	}
 }
 
-// scanBoard reads a step that findBoards has found. It copies the fields that equal the run's from the run.
-func scanBoard(r *row, run *gatehouse.Run) *gatehouse.Step {
+// scanTransitionStep reads a step that findTransitionSteps has found. It copies the fields that equal the run's from
+// the run.
+func scanTransitionStep(r *row, run *gatehouse.Run) *gatehouse.Step {
 	s := &gatehouse.Step{
 		Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
 		ID: r.Text(), Key: r.Text(), Index: int(r.Int()), Parent: r.Text(), Uses: r.Text(), Tool: r.Text(),
@@ -269,7 +271,8 @@ WHERE s.tenant = $1 AND s.id = $2 AND (SELECT status FROM run WHERE seq = (
 )) IN ('succeeded', 'failed_terminal', 'canceled')`
 )
 
-// stepUpdate is a step with its new values, and the status and the generation that its holder read.
+// stepUpdate holds the new values of a step. FromStatus and FromGeneration are the values that the caller of
+// UpdateStep read.
 type stepUpdate struct {
 	Tenant, ID                                 string
 	FromStatus                                 gatehouse.StepStatus
@@ -330,8 +333,8 @@ b AS (
 )
 SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey()
 
-// UpdateStep writes the mutable fields of a step, guarded by the status and the generation that
-// its holder read. A heartbeat keeps the status.
+// UpdateStep writes the mutable fields of a step. The transaction fails with ErrConflict unless the stored
+// status is from and the stored generation is generation. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	if err := t.Owns(s.Tenant); err != nil {
 		return err

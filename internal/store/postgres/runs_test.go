@@ -59,7 +59,7 @@ func TestRunPlans(t *testing.T) {
 		{findRunHeads.text, "run_tenant_id_key"},
 		{runBodies, "run_body_pkey run_tenant_id_key"},
 		{lineage, "run_tenant_id_key run_tenant_id_key"},
-		{findBoards.text, "run_tenant_id_key run_tenant_id_key step_items step_run step_run step_tenant_id_key"},
+		{findTransitionSteps.text, "run_tenant_id_key run_tenant_id_key step_items step_run step_run step_tenant_id_key"},
 		{itemsOfStep, "step_body_pkey step_items"},
 		{openItemsOfStep, "step_body_pkey step_items"},
 		{findStepOf, "run_tenant_id_key step_body_pkey step_run"},

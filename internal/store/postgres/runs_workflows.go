@@ -7,8 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-const (
-	listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by,
+const listWorkflows = `SELECT w.tenant, w.id, w.name, w.version, w.workspace, w.description, w.digest, w.created_by,
   w.created_at, n.versions, c.status, c.runs
 FROM (SELECT tenant, name, max(version) AS version, count(*) AS versions FROM workflow
 WHERE tenant = $1 AND name > $2 GROUP BY tenant, name
@@ -18,7 +17,6 @@ LEFT JOIN LATERAL (SELECT r.status, count(*) AS runs FROM run r
   WHERE r.tenant = n.tenant AND r.workflow = n.name AND r.workflow <> '' AND r.created_at > $4
   GROUP BY r.status) c ON true
 ORDER BY n.name`
-)
 
 // ListWorkflows lists workflows by name.
 func (t *readTx) ListWorkflows(

@@ -143,7 +143,7 @@ func (t *readTx) scanFrom(start *scanStart) (lowMarks, error) {
 	return marks, nil
 }
 
-// scanRead is read for queries that begin at the low marks.
+// scanRead calls read with queries that begin at the low marks, and records how many pages they read.
 func (t *readTx) scanRead(start *scanStart, queries ...query) error {
 	pages, err := t.countPages(start, queries...)
 	if err == nil {
@@ -152,7 +152,7 @@ func (t *readTx) scanRead(start *scanStart, queries ...query) error {
 	return err
 }
 
-// countPages is read, and returns how many pages of the queue's table the queries read.
+// countPages calls read, and returns how many pages of the queue's table the queries read.
 func (t *readTx) countPages(start *scanStart, queries ...query) (pages int64, err error) {
 	sign := int64(-1)
 	count := ask(pagesRead, func(r *row) error {

@@ -29,15 +29,16 @@ ORDER BY u.n`
 
 func scanSearchable(r *row) *shared.Searchable { return shared.ScanSearchable(r.Text, r.Int) }
 
-// searchables reads the columns that a search examines. It permits this query in a Read, since a search makes several.
+// searchables reads the columns that a search examines. A search needs several queries, so searchables permits a
+// further query in a Read.
 func (t *readTx) searchables(sql string, args ...any) (list []*shared.Searchable, err error) {
 	t.allowSecondRead()
 	err = t.each(sql, func(r *row) error { list = append(list, scanSearchable(r)); return nil }, args...)
 	return list, err
 }
 
-// search makes w scan the actions of a page that contain a text. It sets AsOf of the cursor to
-// the time of the first page.
+// search finds the actions of the next page that match the search text, and makes w read these actions. In the
+// order by urgency, it sets at.AsOf to the time of the first page.
 func (t *readTx) search(w *pageScan, text string, f gatehouse.ActionFilter, kind string, at *shared.Cursor) error {
 	filter := w.condition
 	find := shared.Finder{Search: shared.ParseSearch(text), Urgent: kind == shared.KindUrgency, Status: f.Status}

@@ -117,8 +117,8 @@ func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	return t.read() // returns the error of a failed write
 }
 
-// lockIndexed reads what the search index was built from, for actions of the tenant, and keeps blocks from being added
-// to the index until the transaction ends.
+// lockIndexed reads the indexed columns of the tenant's actions with these ids. Until its transaction ends, no other
+// transaction can add a block to the search index.
 func (t *tx) lockIndexed(ids []string) (list []*shared.Searchable, err error) {
 	err = t.lockAndRead(
 		[]query{ask(shareSearchMark, nil)},

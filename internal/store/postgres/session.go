@@ -93,15 +93,15 @@ type readTx struct {
 	tenant, serverTenant string
 	opening              opening
 	// freeKey is an idempotency key that neither an action nor the archive has.
-	freeKey keyOf
+	freeKey keyRow
 	// tag is the command tag of the last statement of the last batch.
 	tag string
 	// r is reused for each row that a row function gets.
 	r row
 }
 
-// Now returns the transaction's single clock reading, which was taken after all locks from before the first call of
-// Now.
+// Now returns the transaction's only clock reading. The clock was read after the last wait for locks before the first
+// call of Now.
 func (t *readTx) Now() time.Time {
 	if t.at.IsZero() && !t.ended {
 		if err := t.read(); err != nil {
@@ -115,8 +115,8 @@ func (t *readTx) Now() time.Time {
 // read sends the queued writes and then the queries, in one round trip.
 func (t *readTx) read(queries ...query) error { return t.lockAndRead(nil, queries...) }
 
-// lockAndRead is read with locking queries before the others. The clock and the other queries see
-// everything that was committed during the wait for the locks.
+// lockAndRead sends the queued writes, the locking queries and then the other queries, in one round trip. The
+// clock and the other queries see everything that was committed during the wait for the locks.
 func (t *readTx) lockAndRead(locks []query, queries ...query) error {
 	if t.ended {
 		return errEnded
@@ -262,7 +262,8 @@ func rowsOf(fn func(shared.Row) error) func(*row) error {
 	return func(r *row) error { return fn(r) }
 }
 
-// Write queues a statement that no group sends. The next read or the commit returns its error.
+// Write queues a statement. A group does not send it: a member of a group leaves the group and runs again, alone.
+// The next read or the commit returns the error of the statement.
 func (t *tx) Write(sql string, args ...any) error {
 	return t.queueWrite(query{sql: sql, args: bind(args), tenant: t.tenant})
 }

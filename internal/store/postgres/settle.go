@@ -1,9 +1,6 @@
 package postgres
 
 import (
-	"cmp"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -26,12 +23,6 @@ CROSS JOIN LATERAL (
     UNION ALL SELECT seq FROM action WHERE tenant = r.tenant AND idempotency_key = r.key LIMIT 1)
   ORDER BY at, person OFFSET 0
 ) v`)
-
-func sortVotes(votes []gatehouse.Vote) {
-	slices.SortFunc(votes, func(a, b gatehouse.Vote) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
-	})
-}
 
 // voteRow is a vote on an approval.
 type voteRow struct {
@@ -104,8 +95,8 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	return moveApprovals.write(t, approvalMove{t.tenant, approvalID, to})
 }
 
-// settleRow is a decision that settles its question, in a transaction that runs alone, with the stored
-// answer and the commit mark. The status is that of the action and of its approval.
+// settleRow is the vote that decides an approval, in a transaction that runs alone, with the stored answer and
+// the commit mark. Status is the new status of both the action and its approval.
 type settleRow struct {
 	Tenant, ActionID, ApprovalID string
 	Status                       gatehouse.Status
@@ -113,7 +104,7 @@ type settleRow struct {
 	gatehouse.Vote
 	Push     *newPush
 	LeafBody string
-	Answer   *answerRow
+	Answer   *idempotencyRow
 	Mark     *markRow
 }
 
@@ -125,7 +116,7 @@ type newPush struct {
 	Lane                          string
 }
 
-// markRow is the number of a transaction of a session.
+// markRow is the commit mark of a transaction: its number among the transactions of its session.
 type markRow struct{ Session, Last int64 }
 
 // settleDecision writes a decision. Its parts use each other's results, because the parts of a
@@ -243,9 +234,9 @@ func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
 func withMark(batch []query, mark markRow) []query {
 	last := len(batch) - 1
 	is := func(s *arrayStatement) bool { return last >= 0 && batch[last].statement == s }
-	var answer *answerRow
+	var answer *idempotencyRow
 	if is(insertAnswers.arrayStatement) {
-		r := batch[last].rows[0].(answerRow)
+		r := batch[last].rows[0].(idempotencyRow)
 		answer, last = &r, last-1
 	}
 	if !is(settleDecision.arrayStatement) {

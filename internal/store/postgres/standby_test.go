@@ -58,7 +58,7 @@ func TestCommitWithoutStandby(t *testing.T) {
 			break
 		}
 		if time.Now().After(end) {
-			t.Fatal("the store is ready, and takes no writes")
+			t.Fatal("the store is ready, and accepts no writes")
 		}
 	}
 	synchronous(t, c, false)

@@ -83,8 +83,8 @@ func warnOfBypass(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) err
 	err := pool.QueryRow(ctx,
 		`SELECT rolname::text, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user`).Scan(&role, &bypasses)
 	if err == nil && bypasses {
-		log.WarnContext(ctx, "postgres: row security does not apply to the role: only the statements keep tenants apart; "+
-			"connect as a role that is not a superuser and has no BYPASSRLS", "role", role)
+		log.WarnContext(ctx, "postgres: row security does not apply to the role, so only the conditions of the "+
+			"statements separate tenants; connect as a role that is not a superuser and has no BYPASSRLS", "role", role)
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 
 // customTimeline is the key under which a connection stores the timeline that its server had when the connection was
 // made. Only the promotion of a standby changes the timeline of a server. A Store that writes has no connections to
-// standbys, because registerSession writes on each new connection. Only a Reader can have them.
+// standbys, because registerSession writes on each new connection. Only a ReadOnlyStore can have them.
 const customTimeline = "gatehouse.timeline"
 
 func timelineOf(c *pgx.Conn) serverTimeline {

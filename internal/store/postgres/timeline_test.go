@@ -25,7 +25,7 @@ func pair(t *testing.T, config Config) (s *Store, primary, standby *pgtest.Clust
 	if err := putTenant(s, "before"); err != nil {
 		t.Fatal(err)
 	}
-	must(t, primary.Followed())
+	must(t, primary.AwaitReplication())
 	return s, primary, standby
 }
 

@@ -32,9 +32,9 @@ type tx struct {
 	member           *member
 	releaseGroupSlot func()
 	mode             runMode
-	// ownWaiter is the storage for mode.waiter. soleKey is the storage for mode.keys when the
-	// transaction wants a single key that it did not open with. deniedKey is the lock key that it
-	// was refused.
+	// ownWaiter is the storage for mode.waiter. soleKey is the storage for mode.keys if the first batch
+	// locks a single key and the opening names no keys. deniedKey is the key of the first lock in the
+	// batch that failed with a lock timeout.
 	ownWaiter lockWaiter
 	soleKey   [1]lockKey
 	deniedKey lockKey
@@ -75,22 +75,22 @@ func (s *Store) update(ctx context.Context, tenant string, fn func(*tx) error) e
 	if err := s.takeSlot(ctx, s.callerSlots); err != nil {
 		return err
 	}
-	c := runMode{}
+	mode := runMode{}
 	defer func() {
-		s.lockQueue.leave(c.waiter)
-		if !c.slotReturned {
+		s.lockQueue.leave(mode.waiter)
+		if !mode.slotReturned {
 			<-s.callerSlots
 		}
 	}()
 	pause := minPause
 	for n := 1; ; n++ {
-		was := c.longWait
+		was := mode.longWait
 		var again bool
 		var err error
-		if c, again, err = s.run(ctx, tenant, fn, c); !again {
+		if mode, again, err = s.run(ctx, tenant, fn, mode); !again {
 			return err
 		}
-		if errors.Is(err, errRunAlone) || c.longWait != was {
+		if errors.Is(err, errRunAlone) || mode.longWait != was {
 			continue
 		}
 		if n >= maxRuns {
@@ -117,9 +117,9 @@ func (s *Store) run(
 	ctx context.Context,
 	tenant string,
 	fn func(*tx) error,
-	c runMode,
+	mode runMode,
 ) (next runMode, again bool, err error) {
-	t := &tx{readTx: readTx{s: s, ctx: ctx}, mode: c}
+	t := &tx{readTx: readTx{s: s, ctx: ctx}, mode: mode}
 	t.update, t.Reads, t.Writes = t, shared.Reads{Reader: &t.readTx}, shared.Writes{Writer: t}
 	t.useTenant(tenant)
 	defer func() {
@@ -133,21 +133,21 @@ func (s *Store) run(
 	}()
 	if err = t.call(fn); err == nil && t.err == nil {
 		again, err = t.commit()
-		return c, again, err
+		return mode, again, err
 	}
 	if t.err == nil {
-		return c, false, err // the closure's own error
+		return mode, false, err // the closure's own error
 	}
 	if ctx.Err() != nil {
-		return c, false, ctx.Err()
+		return mode, false, ctx.Err()
 	}
 	if errors.Is(t.err, errRunAlone) {
-		return c, true, errRunAlone
+		return mode, true, errRunAlone
 	}
 	if err == nil {
 		err = t.err // the closure continued after an error
 	}
-	return c, t.mayRunAgain(), err
+	return mode, t.mayRunAgain(), err
 }
 
 // connect takes an update slot and a connection.
@@ -250,7 +250,7 @@ func (t *tx) commit() (again bool, err error) {
 		}
 		err = errNoStandby
 	case err == nil:
-		t.err = &dbError{other, fmt.Errorf("COMMIT was answered with %s", t.tag)}
+		t.err = &dbError{other, fmt.Errorf("the server answered COMMIT with %s", t.tag)}
 		return false, t.err
 	case errors.As(err, &pg) && !severe(pg), pgconn.SafeToRetry(err):
 		t.err = explain(err)

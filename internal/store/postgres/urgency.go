@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// A cell is the actions of one risk in one due bucket. To fill a page from a thin cell, which has few of the pending
-// actions of its risk, the query first scans the next stretch of these by age: firstStretch pages for the first page
-// of the cell, stretch pages for later ones. If that does not fill the page, the query sorts up to thin rows rather
-// than scan further.
+// A cell holds the pending actions of one risk in one due bucket. A thin cell holds few of all pending actions of its
+// risk. To fill a page from such a cell, the query first scans a stretch of the pending actions of the risk by age:
+// firstStretch pages for the first page of the cell, stretch pages for later ones. If the stretch does not fill the
+// page, the query sorts up to thin rows of the cell rather than scan further.
 const (
 	firstStretch = 10
 	stretch      = 4

@@ -12,9 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// KindArchive is the kind of cursors of the archive's list.
-const KindArchive = "a"
-
 // One search for archivable actions reads up to ArchiveScan actions, and plans
 // about archiveBytes bytes of proposals.
 const (
@@ -22,8 +19,8 @@ const (
 	archiveBytes = 1 << 20
 )
 
-// Ending holds the facts about an action that decide whether it can be archived.
-type Ending struct {
+// ArchiveCandidate holds the facts about an action that decide whether it can be archived.
+type ArchiveCandidate struct {
 	Seq        int64
 	Tenant, ID string
 	Status     gatehouse.Status
@@ -38,40 +35,42 @@ type Ending struct {
 	Size int64
 }
 
-func (e *Ending) archivable(before time.Time) bool {
+func (e *ArchiveCandidate) archivable(before time.Time) bool {
 	return e.Status.Archivable() && !e.Pinned && e.EndedAt.Before(before)
 }
 
-// Endings reads actions for Plan and Family.
-type Endings struct {
+// CandidateReader reads actions for Plan and Unchanged.
+type CandidateReader struct {
 	// Scan reads up to ArchiveScan actions after a row, in row order.
-	Scan func(after int64) ([]*Ending, error)
+	Scan func(after int64) ([]*ArchiveCandidate, error)
 	// Find reads one action; nil when it does not exist.
-	Find func(tenant, id string) (*Ending, error)
-	// Kin returns the ids of the actions that an action refers to or that refer
+	Find func(tenant, id string) (*ArchiveCandidate, error)
+	// RelatedIDs returns the ids of the actions that an action refers to or that refer
 	// to it, possibly with duplicates and the action itself.
-	Kin func(tenant, id string) ([]string, error)
+	RelatedIDs func(tenant, id string) ([]string, error)
 }
 
-// EndingsOf returns Endings that use the database engine's own statements. In scan and find, $1 is a time:
-// claims made at this time or before no longer count against any ceiling.
-func EndingsOf(t Reader, scan, find, kin string) Endings {
+// NewCandidateReader returns a CandidateReader that uses the database engine's own statements. In scan and find, $1 is
+// a time: claims made at this time or before no longer count against any ceiling.
+func NewCandidateReader(t Reader, scan, find, related string) CandidateReader {
 	reach := t.Now().Add(-gatehouse.MaxCeilingWindow)
-	return Endings{
-		Scan: func(after int64) ([]*Ending, error) { return list(t, scanEnding, scan, reach, after, ArchiveScan) },
-		Find: func(tenant, id string) (*Ending, error) {
-			rows, err := list(t, scanEnding, find, reach, tenant, id)
+	return CandidateReader{
+		Scan: func(after int64) ([]*ArchiveCandidate, error) {
+			return list(t, scanCandidate, scan, reach, after, ArchiveScan)
+		},
+		Find: func(tenant, id string) (*ArchiveCandidate, error) {
+			rows, err := list(t, scanCandidate, find, reach, tenant, id)
 			if err != nil || len(rows) == 0 {
 				return nil, err
 			}
 			return rows[0], nil
 		},
-		Kin: func(tenant, id string) ([]string, error) { return list(t, scanText, kin, tenant, id) },
+		RelatedIDs: func(tenant, id string) ([]string, error) { return list(t, scanText, related, tenant, id) },
 	}
 }
 
 // Plan implements PlanArchive of gatehouse.ActionQueueReader.
-func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
+func (s CandidateReader) Plan(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
 	rows, err := s.Scan(after)
 	if err != nil {
 		return nil, err
@@ -88,7 +87,7 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 		if planned >= limit || size >= archiveBytes {
 			return plan, nil
 		}
-		family, err := s.Family(e, before)
+		family, err := s.family(e, before)
 		if err != nil {
 			return nil, err
 		}
@@ -123,24 +122,24 @@ func (s Endings) Plan(after int64, before time.Time, limit int) (*gatehouse.Arch
 	return plan, nil
 }
 
-// Family returns an action and all actions that must be archived with it, sorted
+// family returns an action and all actions that must be archived with it, sorted
 // by id; nil if one of them cannot be archived, or if there are more than
 // gatehouse.MaxFamily.
-func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
+func (s CandidateReader) family(first *ArchiveCandidate, before time.Time) ([]*ArchiveCandidate, error) {
 	if !first.archivable(before) {
 		return nil, nil
 	}
-	family := []*Ending{first}
+	family := []*ArchiveCandidate{first}
 	known := map[string]bool{first.ID: true}
 	for i := 0; i < len(family); i++ {
 		if !family[i].Related {
 			continue
 		}
-		kin, err := s.Kin(first.Tenant, family[i].ID)
+		ids, err := s.RelatedIDs(first.Tenant, family[i].ID)
 		if err != nil {
 			return nil, err
 		}
-		for _, id := range kin {
+		for _, id := range ids {
 			if known[id] {
 				continue
 			}
@@ -152,12 +151,12 @@ func (s Endings) Family(first *Ending, before time.Time) ([]*Ending, error) {
 			family = append(family, e)
 		}
 	}
-	slices.SortFunc(family, func(a, b *Ending) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(family, func(a, b *ArchiveCandidate) int { return strings.Compare(a.ID, b.ID) })
 	return family, nil
 }
 
 // Unchanged reports whether a family has not changed since the plan.
-func (s Endings) Unchanged(f gatehouse.ActionFamily, before time.Time) (bool, error) {
+func (s CandidateReader) Unchanged(f gatehouse.ActionFamily, before time.Time) (bool, error) {
 	if len(f.IDs) == 0 {
 		return false, nil
 	}
@@ -165,12 +164,12 @@ func (s Endings) Unchanged(f gatehouse.ActionFamily, before time.Time) (bool, er
 	if err != nil || first == nil {
 		return false, err
 	}
-	current, err := s.Family(first, before)
+	current, err := s.family(first, before)
 	if err != nil {
 		return false, err
 	}
 	want := slices.Sorted(slices.Values(f.IDs))
-	return slices.EqualFunc(current, want, func(e *Ending, id string) bool { return e.ID == id }), nil
+	return slices.EqualFunc(current, want, func(e *ArchiveCandidate, id string) bool { return e.ID == id }), nil
 }
 
 // ArchivedByID finds an archived action by any of its ids.
@@ -207,9 +206,9 @@ func ArchivedPush(id string, a *gatehouse.Archived, err error) (*gatehouse.Push,
 	return record.Push, nil
 }
 
-// OwnKey reports whether an action's idempotency key was derived from its id.
+// HasDerivedKey reports whether an action's idempotency key was derived from its id.
 // No other action can have such a key.
-func OwnKey(a *gatehouse.Action) bool { return strings.HasPrefix(a.IdempotencyKey, a.ID+":") }
+func HasDerivedKey(a *gatehouse.Action) bool { return strings.HasPrefix(a.IdempotencyKey, a.ID+":") }
 
 // Packer compresses one document after another.
 type Packer struct{ w *flate.Writer }
@@ -220,17 +219,17 @@ func (p *Packer) Pack(document gatehouse.JSON) ([]byte, error) {
 	if p.w == nil {
 		w, err := flate.NewWriter(&out, flate.BestSpeed)
 		if err != nil {
-			return nil, fmt.Errorf("store: pack: %w", err)
+			return nil, fmt.Errorf("store: compress a document: %w", err)
 		}
 		p.w = w
 	} else {
 		p.w.Reset(&out)
 	}
 	if _, err := io.WriteString(p.w, string(document)); err != nil {
-		return nil, fmt.Errorf("store: pack: %w", err)
+		return nil, fmt.Errorf("store: compress a document: %w", err)
 	}
 	if err := p.w.Close(); err != nil {
-		return nil, fmt.Errorf("store: pack: %w", err)
+		return nil, fmt.Errorf("store: compress a document: %w", err)
 	}
 	return out.Bytes(), nil
 }

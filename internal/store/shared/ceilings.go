@@ -11,7 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ceilingClaim is the stored form of a [gatehouse.CeilingClaim]. Its numbers are texts, which are not parsed again.
+// ceilingClaim is the stored form of a [gatehouse.CeilingClaim]. Amount and Limit are plain strings, so that decoding
+// does not parse and check them as decimals again.
 type ceilingClaim struct {
 	Ceiling  string             `json:"ceiling"`
 	Scope    string             `json:"scope"`
@@ -63,7 +64,7 @@ func ClaimsAt(now time.Time, claims []gatehouse.CeilingClaim) ([]Claim, error) {
 			return nil, err
 		}
 		if amount < 0 {
-			return nil, fmt.Errorf("the claim of %s on the ceiling %s is below 0", c.Amount, c.Ceiling)
+			return nil, fmt.Errorf("the claim of %s on the ceiling %s is negative", c.Amount, c.Ceiling)
 		}
 		list[i] = Claim{
 			Ceiling: c.Ceiling, Scope: c.Scope, Amount: amount, Limit: limitOf(c.Limit),

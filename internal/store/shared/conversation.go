@@ -47,11 +47,12 @@ UPDATE approval SET assignee_id = $1, assignee = $2 WHERE tenant = $3 AND id = $
 		to.ID, to.Name, t.Tenant(), approvalID)
 }
 
-// TellApproval stores how many moments of an open approval are in the log, and the time of the next one.
-func (t Writes) TellApproval(approvalID string, from, told int, next *time.Time) error {
+// SetMomentsDone stores how many moments (see [gatehouse.Moment]) of an open approval are in the log, and the time of
+// the next moment; ErrConflict unless the stored number is from.
+func (t Writes) SetMomentsDone(approvalID string, from, done int, next *time.Time) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE approval SET told = $1, next_at = $2 WHERE tenant = $3 AND id = $4 AND status = 'requested' AND told = $5`,
-		told, next, t.Tenant(), approvalID, from)
+		done, next, t.Tenant(), approvalID, from)
 }
 
 // HoldRejection stores when a rejection of an open approval takes effect.

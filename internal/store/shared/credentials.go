@@ -83,7 +83,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 		p.LastUsedAt)
 }
 
-// UsePasskey stores the result of a use, guarded by the earlier sign count.
+// UsePasskey stores the result of a use; ErrConflict unless the stored sign count is from.
 func (t Writes) UsePasskey(id string, credential []byte, signCount, from uint32) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE passkey SET credential = $1, sign_count = $2, last_used_at = $3

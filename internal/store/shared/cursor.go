@@ -20,10 +20,11 @@ const (
 	KindSessions      = "s"
 	KindNotices       = "t"
 	KindNotifications = "o"
+	KindRuns          = "w"
+	KindWorkflows     = "f"
+	KindReflexions    = "x"
+	KindArchive       = "a"
 )
-
-// Buckets is the number of buckets of due times in the order by urgency.
-const Buckets = 4
 
 // maxCursor bounds the length of a cursor, in bytes.
 const maxCursor = 1024
@@ -78,7 +79,7 @@ func ParseCursor(s, kind string, filter ...string) (c Cursor, err error) {
 		return Cursor{}, bad
 	}
 	sameList := c.Kind == kind && c.Filter == FilterHash(filter)
-	inRange := 0 <= c.Bucket && c.Bucket < Buckets && 0 <= c.Risk && c.Risk <= 5 &&
+	inRange := 0 <= c.Bucket && c.Bucket < len(BucketEnds) && 0 <= c.Risk && c.Risk <= 5 &&
 		0 <= c.AsOf && c.AsOf < maxAsOf && c.Seq >= 0
 	namesRow := c.ID != "" || c.Seq != 0
 	if !sameList || !inRange || !namesRow {

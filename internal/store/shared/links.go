@@ -60,7 +60,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		k.RetiredAt, k.EndsAt, k.RevokedAt)
 }
 
-// RetireRingKey ends a key's use.
+// RetireRingKey retires the active key. Its signatures are accepted until ends.
 func (t Writes) RetireRingKey(id string, ends time.Time) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
 UPDATE ring_key SET retired_at = $1, ends_at = $2 WHERE tenant = $3 AND id = $4 AND retired_at IS NULL`,
@@ -117,10 +117,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		v.Tenant, v.ID, v.ActionID, v.ApprovalID, v.Recipient, v.CreatedAt, v.ExpiresAt, v.Tries)
 }
 
-// CountReviewTry counts a tried code, right or wrong, up to five.
+// CountReviewTry counts a tried code, right or wrong, up to [gatehouse.MaxCodeTries].
 func (t Writes) CountReviewTry(id string) error {
 	return t.WriteOrFail(gatehouse.ErrConflict, `
-UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < 5`, t.Tenant(), id)
+UPDATE review SET tries = tries + 1 WHERE tenant = $1 AND id = $2 AND tries < $3`,
+		t.Tenant(), id, gatehouse.MaxCodeTries)
 }
 
 // MarkReviewOpened stores the time of the first opening.

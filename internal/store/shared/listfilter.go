@@ -1,21 +1,22 @@
 package shared
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Add adds a predicate to the condition of a list. Each ? in it is the next of the arguments.
+// Add adds a predicate to the condition of a list. Each ? in the predicate stands for the next argument.
 type Add func(predicate string, args ...any)
 
 // inherited selects the ids that a principal inherited the right to read; its arguments are the
 // tenant and the principal's id.
 const inherited = `SELECT thing FROM reader WHERE tenant = ? AND principal_id = ?`
 
-// ReadBy restricts rows, by the column that holds the seq of their action, to those that a
+// AddReadableBy restricts rows, by the column that holds the seq of their action, to those that a
 // principal may read. An empty readBy selects all.
-func ReadBy(add Add, column, tenant, readBy string) {
+func AddReadableBy(add Add, column, tenant, readBy string) {
 	if readBy == "" {
 		return
 	}
@@ -41,7 +42,8 @@ func ActionBound(tenant string, f gatehouse.ActionFilter) []string {
 }
 
 // FilterActions adds the predicates of a filter of actions a, except those on the status, the proposer
-// and the search. askedGroup is the predicate that finds its argument in the groups of a question.
+// and the search. askedGroup is the predicate for actions whose approval asks a group; its argument is the group's
+// name in quotes.
 func FilterActions(add Add, tenant string, f gatehouse.ActionFilter, askedGroup string) {
 	add("a.tenant = ?", tenant)
 	if f.ActionType != "" {
@@ -62,6 +64,16 @@ func FilterActions(add Add, tenant string, f gatehouse.ActionFilter, askedGroup 
 	if f.ReadBy != "" {
 		add("(a.proposer_id = ? OR a.id IN ("+inherited+"))", f.ReadBy, tenant, f.ReadBy)
 	}
+}
+
+// OfShownStatus removes the actions of a page that are shown with another status than the filter's. A filter compares
+// stored statuses and expiries. Until the sweeper stores it, a pending action can also be shown as rejected.
+func OfShownStatus(items []*gatehouse.Action, f gatehouse.ActionFilter) []*gatehouse.Action {
+	status := f.Status
+	if f.Sort == gatehouse.SortUrgency {
+		status = gatehouse.StatusPending
+	}
+	return slices.DeleteFunc(items, func(a *gatehouse.Action) bool { return status != "" && a.Status != status })
 }
 
 // FilterArchive adds the predicates of a filter of archived actions after a cursor. proposer selects the

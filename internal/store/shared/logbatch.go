@@ -28,8 +28,8 @@ type LogBatch struct {
 }
 
 // LogBatches yields the rows of audit_batch for new leaves of a log that has size entries. hashes are all
-// tree hashes that the leaves complete. A leaf hash is stored only as a tree hash. All batches share
-// their slices: a batch is valid until the next batch is yielded.
+// tree hashes that the leaves complete. The hash of a leaf is one of them, and is not stored a second time. All
+// batches share their slices: a batch is valid until the next batch is yielded.
 func LogBatches(
 	tenant string, size int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash,
 ) iter.Seq2[LogBatch, error] {

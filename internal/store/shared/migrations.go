@@ -51,11 +51,11 @@ func NewestMigration(files fs.FS) int {
 func migrationNumber(name string) (int, error) {
 	base := path.Base(name)
 	if len(base) < 5 || base[4] != '_' {
-		return 0, fmt.Errorf("%s: the name of a migration begins with four digits and an underscore", name)
+		return 0, fmt.Errorf("%s: the name of a migration must begin with four digits and an underscore", name)
 	}
 	n, err := strconv.Atoi(base[:4])
 	if err != nil {
-		return 0, fmt.Errorf("%s: the name of a migration begins with four digits: %w", name, err)
+		return 0, fmt.Errorf("%s: the name of a migration must begin with four digits: %w", name, err)
 	}
 	return n, nil
 }

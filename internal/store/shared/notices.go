@@ -20,7 +20,7 @@ func (t Reads) ListNotices(
 	principalID string, since time.Time, f gatehouse.NoticeFilter,
 ) (gatehouse.Page[*gatehouse.Notice], error) {
 	l := listing{
-		kind: KindNotices, cursor: f.Cursor, first: lastID, limit: f.Limit,
+		kind: KindNotices, cursor: f.Cursor, first: MaxText, limit: f.Limit,
 		filter: []string{t.Tenant(), principalID, strconv.FormatBool(f.All)},
 	}
 	return page(t, l, scanNotice, func(n *gatehouse.Notice) string { return n.ID }, `

@@ -24,7 +24,7 @@ func scanNamed(r Row) (*gatehouse.Notification, error) {
 	return n, err
 }
 
-// LogPosition returns the next log entry to process, -1 before the first MoveLogPosition.
+// LogPosition returns the number of the next log entry to process, -1 before the first MoveLogPosition.
 func (t Reads) LogPosition() (int64, error) {
 	next := int64(-1)
 	err := t.Each(`SELECT next FROM notification_position WHERE tenant = $1`,
@@ -55,7 +55,7 @@ func (t Reads) ListNotifications(
 	f gatehouse.NotificationFilter,
 ) (gatehouse.Page[*gatehouse.Notification], error) {
 	l := listing{
-		kind: KindNotifications, cursor: f.Cursor, first: lastID, limit: f.Limit,
+		kind: KindNotifications, cursor: f.Cursor, first: MaxText, limit: f.Limit,
 		filter: []string{t.Tenant(), string(f.Status), f.Channel, f.ActionID},
 	}
 	var since *time.Time
@@ -72,7 +72,8 @@ WHERE n.tenant = $1 AND n.id < $2 AND ($4 = '' OR n.status = $4) AND ($5 = '' OR
 ORDER BY n.id DESC LIMIT $3`, string(f.Status), f.Channel, f.ActionID, since)
 }
 
-// RecentNotifications counts the notifications since a time, and finds the open digest.
+// RecentNotifications counts the notifications to a recipient after since, except muted ones, and finds the
+// recipient's digest that is queued and was not attempted yet.
 func (t Reads) RecentNotifications(
 	channel, recipient string, since time.Time,
 ) (count int, digest *gatehouse.Notification, err error) {
@@ -127,7 +128,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 	return nil
 }
 
-// UpdateNotification writes the mutable fields, guarded by status and generation.
+// UpdateNotification writes the mutable fields; ErrConflict unless the stored status is from and the stored
+// generation is generation.
 func (t Writes) UpdateNotification(
 	n *gatehouse.Notification, from gatehouse.NotificationStatus, generation int,
 ) error {

@@ -45,7 +45,7 @@ func (t Reads) ListMirror(
 	if c.Seq != 0 {
 		where.add("seq < ?", c.Seq)
 	}
-	ReadBy(where.add, "action_seq", t.Tenant(), readBy)
+	AddReadableBy(where.add, "action_seq", t.Tenant(), readBy)
 	last := where.number(" ORDER BY seq DESC LIMIT ?", limit+1)
 	var sizes []int64
 	err = t.Each(`SELECT CAST(octet_length(target) AS bigint) + octet_length(before_state) + octet_length(after_state)

@@ -15,7 +15,7 @@ import (
 // or index is a parameter.
 var mayAssemble = []string{
 	"postgres/list.go", "postgres/lockqueue.go", "postgres/moving.go",
-	"postgres/ready.go", "postgres/rows.go", "postgres/runs_input.go", "postgres/searchindex.go",
+	"postgres/ready.go", "postgres/runs_input.go", "postgres/searchindex.go",
 	"postgres/tenantscope.go",
 
 	"shared/listfilter.go", "shared/pages.go",

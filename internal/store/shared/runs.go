@@ -2,19 +2,13 @@ package shared
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math/big"
 	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
-)
-
-// The kinds of list that a cursor can belong to.
-const (
-	KindRuns       = "w"
-	KindWorkflows  = "f"
-	KindReflexions = "x"
 )
 
 // HasEnded reports whether an action has ended for the runs that wait for it. An unknown outcome is no end.
@@ -111,7 +105,7 @@ func SplitCost(cost gatehouse.Decimal) (micros, picos int64, err error) {
 // parts.
 func JoinCost(micros, picos int64) (gatehouse.Decimal, error) {
 	if micros < 0 || picos < 0 {
-		return "", fmt.Errorf("store: a negative sum of costs")
+		return "", errors.New("store: the stored sum of costs is negative")
 	}
 	sum := new(big.Int).Mul(big.NewInt(micros), million)
 	sum.Add(sum, big.NewInt(picos))

@@ -57,7 +57,7 @@ func OrNull(s string) any {
 	return s
 }
 
-// OrNone turns ErrNotFound into no row.
+// OrNone returns nil without an error instead of ErrNotFound.
 func OrNone[T any](row *T, err error) (*T, error) {
 	if err == gatehouse.ErrNotFound { //nolint:errorlint // the stores' own, unwrapped
 		return nil, nil

@@ -1,6 +1,12 @@
 package shared
 
-import "github.com/gatehouse-dev/gatehouse"
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
+)
 
 // approvalWidth is the number of columns that scanApproval reads.
 const approvalWidth = 23
@@ -44,11 +50,7 @@ func ScanAction(r Row) (a *gatehouse.Action, err error) {
 	a.IdempotencyKey, a.ProposedAt = r.Text(), r.Time()
 	a.DecidedBy, a.DecidedVia, a.DecidedAt, a.FinishedAt = r.Text(), gatehouse.Channel(r.Text()), r.TimePtr(),
 		r.TimePtr()
-	if r.Null() {
-		r.Skip(2)
-	} else {
-		a.Failure = &gatehouse.Failure{Code: r.Text(), Detail: r.Text()}
-	}
+	a.Failure = ScanFailure(r)
 	a.Supersedes, a.Superseded, a.Reverses, a.ReversedBy = r.Text(), r.Text(), r.Text(), r.Text()
 	a.Revision, a.Connector, a.Operation = int(r.Int()), r.Text(), r.Text()
 	a.Target.EntityType, a.Target.EntityRef = r.Text(), r.Text()
@@ -123,6 +125,13 @@ func ScanVote(r Row) gatehouse.Vote {
 	}
 }
 
+// SortVotes sorts votes by time, the oldest first.
+func SortVotes(votes []gatehouse.Vote) {
+	slices.SortFunc(votes, func(a, b gatehouse.Vote) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Person, b.Person))
+	})
+}
+
 // ScanPush reads a push.
 func ScanPush(r Row) *gatehouse.Push {
 	p := &gatehouse.Push{
@@ -193,8 +202,8 @@ func ScanArchived(r Row) (*gatehouse.Archived, error) {
 	return a, err
 }
 
-func scanEnding(r Row) (*Ending, error) {
-	return &Ending{
+func scanCandidate(r Row) (*ArchiveCandidate, error) {
+	return &ArchiveCandidate{
 		Seq: r.Int(), Tenant: r.Text(), ID: r.Text(), Status: gatehouse.Status(r.Text()), ProposedAt: r.Time(),
 		EndedAt: r.Time(), Pinned: r.Bool(), Related: r.Bool(), Size: r.Int(),
 	}, nil

@@ -21,7 +21,7 @@ type Searchable struct {
 	Seq    int64
 	Tenant string
 	Place
-	// status is the stored one; expires is 0 for none.
+	// status is the stored status. expires is the time of expiry in microseconds since 1970, 0 for none.
 	status  gatehouse.Status
 	expires int64
 	// texts are plain. documents are JSON, whose texts and numbers are searched.
@@ -32,7 +32,8 @@ type Searchable struct {
 type Place struct {
 	ID           string
 	Bucket, Risk int
-	// Large says that many more rows are known to have the same bucket and risk.
+	// Large says that so many rows have the same bucket and risk that the next page begins with a scan by age;
+	// see walkCells of the package postgres.
 	Large bool
 }
 
@@ -120,12 +121,8 @@ func writeValues(b *strings.Builder, text string) {
 	}
 }
 
-// Search is a parsed query.
-type Search struct {
-	// parts are the words of each part of the query, in the form of
-	// Searchable.text.
-	parts []string
-}
+// Search is a parsed query: the words of each part of the query, in the form of Searchable.text.
+type Search []string
 
 // ParseSearch parses a query. A query without letters and digits finds nothing.
 func ParseSearch(query string) (s Search) {
@@ -133,7 +130,7 @@ func ParseSearch(query string) (s Search) {
 		var b strings.Builder
 		writeWords(&b, field)
 		if part := strings.TrimPrefix(b.String(), " |"); part != "" {
-			s.parts = append(s.parts, part)
+			s = append(s, part)
 		}
 	}
 	return s
@@ -142,12 +139,12 @@ func ParseSearch(query string) (s Search) {
 // Match reports whether a query finds an action.
 func (s Search) Match(a *Searchable) bool {
 	text := a.text()
-	for _, part := range s.parts {
+	for _, part := range s {
 		if !strings.Contains(text, part) {
 			return false
 		}
 	}
-	return len(s.parts) > 0
+	return len(s) > 0
 }
 
 // maxWord bounds the bytes of a word in the index; a longer word is cut.
@@ -174,7 +171,7 @@ func (r wordRange) rarity() int {
 // ranges returns ranges of words: a matching action has a word in each. The last
 // word of a part is a prefix.
 func (s Search) ranges() (list []wordRange) {
-	for _, part := range s.parts {
+	for _, part := range s {
 		words := strings.Fields(part)
 		for i, w := range words {
 			end := "\x01"
@@ -190,12 +187,12 @@ func (s Search) ranges() (list []wordRange) {
 
 // BucketEnds are the ends of the buckets into which the order by urgency puts actions by their time of
 // expiry. They are relative to the time of the first page. The last bucket has no end.
-var BucketEnds = [Buckets]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
+var BucketEnds = [...]time.Duration{time.Hour, 4 * time.Hour, 24 * time.Hour, 1 << 62}
 
 // bucket returns the due bucket of an expiry; both times are in microseconds.
 func bucket(asOf, expires int64) int {
 	b := 0
-	for b < Buckets-1 && expires > asOf+BucketEnds[b].Microseconds() {
+	for b < len(BucketEnds)-1 && expires > asOf+BucketEnds[b].Microseconds() {
 		b++
 	}
 	return b

@@ -65,7 +65,7 @@ func (f *Finder) StoredStatus() gatehouse.Status {
 
 // Find returns the first limit matching actions after a place, in the list's order.
 func (f *Finder) Find(after Place, limit int) ([]*Searchable, error) {
-	if len(f.Search.parts) == 0 {
+	if len(f.Search) == 0 {
 		return nil, nil
 	}
 	found, last, more, err := f.scanList(after, limit, searchFirstRows)

@@ -43,7 +43,7 @@ func (t Reads) ListSessions(
 	principalID string, ended bool, cursor string, limit int,
 ) (gatehouse.Page[*gatehouse.Session], error) {
 	l := listing{
-		kind: KindSessions, cursor: cursor, first: lastID, limit: limit,
+		kind: KindSessions, cursor: cursor, first: MaxText, limit: limit,
 		filter: []string{t.Tenant(), principalID, strconv.FormatBool(ended)},
 	}
 	id := func(s *gatehouse.Session) string { return s.ID }
@@ -89,7 +89,8 @@ func (t Writes) RevokeSession(id string) error {
 		t.Now(), t.Tenant(), id)
 }
 
-// RevokeSessions revokes the live sessions of a principal.
+// RevokeSessions revokes the live sessions of a principal, and returns their ids. If credential is not "", it
+// revokes only the sessions that began with this credential.
 func (t Writes) RevokeSessions(principalID, credential string) (ids []string, err error) {
 	err = t.Returning(`
 UPDATE session SET revoked_at = $1

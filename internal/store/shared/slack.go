@@ -51,7 +51,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 		c.LeaseOwner)
 }
 
-// UpdateSlackClick writes the mutable fields, guarded by the generation.
+// UpdateSlackClick writes the mutable fields; ErrConflict unless the stored generation is generation.
 func (t Writes) UpdateSlackClick(c *gatehouse.SlackClick, generation int) error {
 	if err := t.Owns(c.Tenant); err != nil {
 		return err

@@ -82,7 +82,7 @@ func DecodeList[T ~string](s string) ([]T, error) {
 	}
 	var list []T
 	if err := json.Unmarshal([]byte(s), &list); err != nil {
-		return nil, fmt.Errorf("store: stored list: %w", err)
+		return nil, fmt.Errorf("store: decode a list: %w", err)
 	}
 	return list, nil
 }
@@ -99,7 +99,8 @@ func EncodeJSON[T any](v *T) (string, error) {
 	return string(b), nil
 }
 
-// asWritten accepts what a connector may have written into a nested value.
+// asWritten makes the decoder accept duplicate names and invalid UTF-8, which a connector may have written into a
+// nested value.
 var asWritten = jsonv2.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 
 // DecodeJSON reverses EncodeJSON. The decoder takes a third of the time of encoding/json: an action may carry
@@ -110,7 +111,7 @@ func DecodeJSON[T any](s string) (*T, error) {
 	}
 	v := new(T)
 	if err := jsonv2.Unmarshal([]byte(s), v, asWritten); err != nil {
-		return nil, fmt.Errorf("store: stored %T: %w", v, err)
+		return nil, fmt.Errorf("store: decode %T: %w", v, err)
 	}
 	return v, nil
 }

@@ -90,11 +90,11 @@ func timeOrZero(t Reader, sql string, args ...any) (at time.Time, err error) {
 
 func scanText(r Row) (string, error) { return r.Text(), nil }
 
-// lastID sorts after every id.
-const lastID = "\U0010FFFF"
+// MaxText sorts after every id and every name.
+const MaxText = "\U0010FFFF"
 
 // listing describes a page of a list that is ordered by id. first is the id after which the first page
-// begins: lastID if the order is descending, else "".
+// begins: MaxText if the order is descending, else "".
 type listing struct {
 	kind, cursor, first string
 	limit               int

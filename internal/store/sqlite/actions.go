@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -42,16 +41,16 @@ type scanned struct {
 	action *gatehouse.Action
 }
 
-// scanAction reads a row of actionColumns. The caller then reads the votes and calls show.
+// scanAction reads a row of actionColumns. The caller then reads the votes and calls applyExpiry.
 func (t *readTx) scanAction(r *stmt) (row scanned, err error) {
 	row.seq = r.Int()
 	row.action, err = shared.ScanAction(r)
 	return row, err
 }
 
-// show presents an overdue approval as expired, unless the caller reads the
-// stored state.
-func (t *readTx) show(a *gatehouse.Action) {
+// applyExpiry sets the fields of an action that depend on the clock; see [gatehouse.Action.See]. If the caller reads
+// the stored state, the status stays the stored one.
+func (t *readTx) applyExpiry(a *gatehouse.Action) {
 	if t.asStored {
 		a.Approval.See(t.at)
 		return
@@ -94,7 +93,7 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 		if a.Approval.Votes, err = t.votes(row.seq); err != nil {
 			return scanned{}, err
 		}
-		t.show(a)
+		t.applyExpiry(a)
 	}
 	if a.Status == gatehouse.StatusPending {
 		return row, nil // a pending action has no push yet
@@ -107,30 +106,25 @@ func (t *readTx) load(sql, tenant, key string) (row scanned, err error) {
 
 // ExpiredActions lists the overdue pending actions of all tenants.
 func (t *readTx) ExpiredActions(limit int) ([]gatehouse.ActionRef, error) {
-	var refs []gatehouse.ActionRef
-	err := t.each(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ?
-ORDER BY expires_at LIMIT ?`,
-		func(r *stmt) error {
-			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
-			return nil
-		}, t.at, limit)
-	return refs, err
+	return t.actionRefs(`SELECT tenant, id FROM action WHERE status = 'pending' AND expires_at <= ?
+ORDER BY expires_at LIMIT ?`, limit)
 }
 
-// TimelyActions lists the actions of all tenants whose question has reached a stage, reminder or
+// ActionsWithDueMoments lists the actions of all tenants whose question has reached a stage, reminder or
 // extension that is not in the log yet.
-func (t *readTx) TimelyActions(limit int) ([]gatehouse.ActionRef, error) {
-	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
+func (t *readTx) ActionsWithDueMoments(limit int) ([]gatehouse.ActionRef, error) {
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_next JOIN action a ON a.seq = o.seq
 WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= ? ORDER BY o.next_at LIMIT ?`, limit)
 }
 
 // HeldRejections lists the actions of all tenants whose held rejection is due.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
-	return t.dueApprovals(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_rejects JOIN action a ON a.seq = o.seq
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o INDEXED BY approval_rejects JOIN action a ON a.seq = o.seq
 WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= ? ORDER BY o.rejects_at LIMIT ?`, limit)
 }
 
-func (t *readTx) dueApprovals(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
+// actionRefs runs a query for up to limit actions that are due now.
+func (t *readTx) actionRefs(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql,
 		func(r *stmt) error {
 			refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
@@ -146,8 +140,8 @@ AND (p.connector = ?3 AND p.entity_type = ?4 AND (p.entity_ref = ?5 OR instr(p.e
   OR instr(o.about, ?9) = 1 AND (?6 = '' OR instr(o.about, ?10) = 0))
 AND (o.changed_at IS NULL OR o.changed_version <> ?6) ORDER BY a.id LIMIT ?7`
 
-// OpenOnTarget scans all pending actions of the tenant. The entities of a target are
-// stored as the text of a list: each is quoted, and quotes inside it are escaped.
+// OpenOnTarget finds the open actions that a change of a target affects, by a scan of all pending actions of the
+// tenant. The entities of a target are stored as the text of a list: each is quoted, and quotes inside it are escaped.
 func (t *readTx) OpenOnTarget(c gatehouse.TargetChange, limit int) (ids []string, err error) {
 	err = t.each(openOnTarget, func(r *stmt) error { ids = append(ids, r.Text()); return nil },
 		t.tenant, t.at, c.Connector, c.EntityType, c.EntityRef, c.Version, limit,
@@ -181,10 +175,7 @@ func (t *tx) InsertAction(a *gatehouse.Action) error {
 		end := a.Approval.End()
 		expires = &end
 	}
-	var code, detail any
-	if a.Failure != nil {
-		code, detail = a.Failure.Code, a.Failure.Detail
-	}
+	code, detail := shared.FailureArgs(a.Failure)
 	_, err := t.exec(
 		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
 decided_by, decided_via, decided_at, finished_at, failure_code, failure_detail, supersedes, superseded_by, reverses,
@@ -302,10 +293,7 @@ func (t *tx) MoveAction(m gatehouse.ActionMove) (err error) {
 		m.From != gatehouse.StatusFailed {
 		return t.guarded(moveOn, string(m.To), finished, seq, string(m.From))
 	}
-	var code, detail any
-	if m.Failure != nil {
-		code, detail = m.Failure.Code, m.Failure.Detail
-	}
+	code, detail := shared.FailureArgs(m.Failure)
 	args := []any{string(m.To), m.DecidedBy, string(m.DecidedVia), decided, finished, code, detail, seq, string(m.From)}
 	if m.ReversedBy != "" {
 		return t.guarded(moveReversed, append(args, m.ReversedBy)...)
@@ -334,13 +322,4 @@ func (t *readTx) execOrNotFound(sql string, args ...any) error {
 // LinkSuperseded records which revision replaced an action.
 func (t *tx) LinkSuperseded(oldID, newID string) error {
 	return t.execOrNotFound(`UPDATE action SET superseded_by = ? WHERE tenant = ? AND id = ?`, newID, t.tenant, oldID)
-}
-
-func sortVotes(votes []gatehouse.Vote) {
-	slices.SortStableFunc(votes, func(a, b gatehouse.Vote) int {
-		if c := a.At.Compare(b.At); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Person, b.Person)
-	})
 }

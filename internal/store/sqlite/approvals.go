@@ -51,7 +51,7 @@ func (t *readTx) votes(seq int64) ([]gatehouse.Vote, error) {
 		votes = append(votes, v)
 		return nil
 	}, seq)
-	sortVotes(votes)
+	shared.SortVotes(votes)
 	return votes, err
 }
 
@@ -60,15 +60,15 @@ func (t *tx) MoveApproval(approvalID string, to gatehouse.ApprovalStatus) error 
 	if !gatehouse.ApprovalRequested.CanMove(to) {
 		return gatehouse.ErrConflict
 	}
-	h := t.knownByApproval(t.tenant, approvalID)
-	if h == nil {
+	known := t.knownByApproval(t.tenant, approvalID)
+	if known == nil {
 		return t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE tenant = ? AND id = ? AND status = 'requested'`,
 			string(to), t.tenant, approvalID)
 	}
 	err := t.guarded(`UPDATE OR ROLLBACK approval SET status = ? WHERE seq = ? AND status = 'requested'`, string(to),
-		h.seq)
+		known.seq)
 	if err == nil {
-		h.approvalStatus = to
+		known.approvalStatus = to
 	}
 	return err
 }
@@ -80,13 +80,13 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // PutVote stores a person's vote and replaces that person's earlier vote. A
 // decided approval accepts no votes.
 func (t *tx) PutVote(approvalID string, v gatehouse.Vote) error {
-	if h := t.knownByApproval(t.tenant, approvalID); h != nil {
-		if h.approvalStatus != gatehouse.ApprovalRequested {
+	if known := t.knownByApproval(t.tenant, approvalID); known != nil {
+		if known.approvalStatus != gatehouse.ApprovalRequested {
 			return gatehouse.ErrConflict
 		}
 		// Without an earlier vote, a plain insert is enough.
 		sql := insertVote
-		if slices.Contains(h.voters, v.Person) {
+		if slices.Contains(known.voters, v.Person) {
 			sql = `INSERT INTO vote (seq, tenant, person, principal_id, name, decision, notes, via, digest,
 	at, for_id, for_name, grant_id)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq, person) DO UPDATE
@@ -94,10 +94,10 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (seq, person) DO UPDA
   decision = excluded.decision, notes = excluded.notes, via = excluded.via, digest = excluded.digest,
   at = excluded.at, for_id = excluded.for_id, for_name = excluded.for_name, grant_id = excluded.grant_id`
 		}
-		_, err := t.exec(sql, h.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
+		_, err := t.exec(sql, known.seq, t.tenant, v.Person, v.PrincipalID, v.Name, string(v.Decision), v.Notes,
 			string(v.Via), string(v.Digest), v.At, v.For, v.ForName, v.Grant)
 		if err == nil {
-			h.voters = append(h.voters, v.Person)
+			known.voters = append(known.voters, v.Person)
 		}
 		return err
 	}

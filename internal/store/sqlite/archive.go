@@ -8,10 +8,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// endingColumns are the columns of shared.Ending for an action a. A failed action ends when its push is closed. An
-// open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims that are
-// counted at the time ?1 or before are outside every window.
-const endingColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
+// candidateColumns are the columns of shared.ArchiveCandidate for an action a. A failed action ends when its push is
+// closed. An open push, an open run, a step-up, and a ceiling claim that still counts pin the action. Ceiling claims
+// that are counted at the time ?1 or before are outside every window.
+const candidateColumns = `a.seq, a.tenant, a.id, a.status, a.proposed_at,
   CASE WHEN a.status = 'failed'
     THEN coalesce((SELECT h.closed_at FROM push h WHERE h.action_seq = a.seq), a.finished_at)
   ELSE coalesce(a.finished_at, a.decided_at) END,
@@ -30,9 +30,9 @@ WHERE s.tenant = a.tenant AND s.action_id = a.id AND s.action_id IS NOT NULL
 WHERE p.seq = a.seq), 0)`
 
 const (
-	scanEndings = `SELECT ` + endingColumns + ` FROM action a WHERE a.seq > ?2 ORDER BY a.seq LIMIT ?3`
-	findEnding  = `SELECT ` + endingColumns + ` FROM action a WHERE a.tenant = ?2 AND a.id = ?3`
-	findKin     = `SELECT supersedes FROM action WHERE tenant = ?1 AND id = ?2 AND supersedes IS NOT NULL
+	scanCandidates = `SELECT ` + candidateColumns + ` FROM action a WHERE a.seq > ?2 ORDER BY a.seq LIMIT ?3`
+	findCandidate  = `SELECT ` + candidateColumns + ` FROM action a WHERE a.tenant = ?2 AND a.id = ?3`
+	findRelated    = `SELECT supersedes FROM action WHERE tenant = ?1 AND id = ?2 AND supersedes IS NOT NULL
 UNION ALL SELECT superseded_by FROM action WHERE tenant = ?1 AND id = ?2 AND superseded_by IS NOT NULL
 UNION ALL SELECT reverses FROM action WHERE tenant = ?1 AND id = ?2 AND reverses IS NOT NULL
 UNION ALL SELECT reversed_by FROM action WHERE tenant = ?1 AND id = ?2 AND reversed_by IS NOT NULL
@@ -42,20 +42,18 @@ UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reverses = ?2 AND reverses
 UNION ALL SELECT id FROM action WHERE tenant = ?1 AND reversed_by = ?2 AND reversed_by IS NOT NULL`
 )
 
-func (t *readTx) endings() shared.Endings {
-	return shared.EndingsOf(t, scanEndings, findEnding, findKin)
+func (t *readTx) candidateReader() shared.CandidateReader {
+	return shared.NewCandidateReader(t, scanCandidates, findCandidate, findRelated)
 }
 
 // PlanArchive selects the actions that can be archived.
 func (t *readTx) PlanArchive(after int64, before time.Time, limit int) (*gatehouse.ArchivePlan, error) {
-	return t.endings().Plan(after, before, limit)
+	return t.candidateReader().Plan(after, before, limit)
 }
 
-const (
-	archivedByKey = `SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id,
+const archivedByKey = `SELECT tenant, id, approval_id, push_id, idempotency_key, status, action_type, risk, proposer_id,
   proposed_at, ended_at, archived_at, batch, sha256,
   document FROM action_archive WHERE tenant = ? AND idempotency_key = ?`
-)
 
 // orArchived looks in the archive for an action that is not in the main tables.
 func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (scanned, error) {
@@ -77,7 +75,7 @@ func (t *readTx) orArchived(sql, tenant, key string, row scanned, err error) (sc
 // keyIsFree returns ErrConflict when an archived action has the same
 // idempotency key.
 func (t *readTx) keyIsFree(a *gatehouse.Action) error {
-	if a.IdempotencyKey == "" || shared.OwnKey(a) {
+	if a.IdempotencyKey == "" || shared.HasDerivedKey(a) {
 		return nil
 	}
 	n, err := t.number(`SELECT count(*) FROM action_archive
@@ -138,7 +136,7 @@ func (t *tx) LockEnded(families []gatehouse.ActionFamily, before time.Time) (lis
 		}
 	}
 	for _, f := range families {
-		unchanged, err := t.endings().Unchanged(f, before)
+		unchanged, err := t.candidateReader().Unchanged(f, before)
 		if err != nil {
 			return nil, err
 		}

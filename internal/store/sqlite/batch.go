@@ -116,6 +116,11 @@ func (w *writer) begin() error {
 // rollback rolls back the transaction if one is still open.
 func (w *writer) rollback() {
 	w.sums.forget()
+	w.rollbackReads()
+}
+
+// rollbackReads is rollback for a transaction without writes: the sums of ceilings stay true.
+func (w *writer) rollbackReads() {
 	if w.c.autocommit() {
 		return
 	}
@@ -129,45 +134,45 @@ func (w *writer) rollback() {
 func (w *writer) run(r *request, savepoint bool) (wrote bool, err, batchErr error) {
 	if savepoint {
 		if _, err := w.c.exec(`SAVEPOINT closure`); err != nil {
-			return false, nil, lost(err)
+			return false, nil, rolledBack(err)
 		}
 	}
 	before := w.c.totalChanges()
 	err = w.call(r)
 	if w.c.autocommit() {
 		if err == nil {
-			err = errors.New("the closure continued after an error")
+			err = errors.New("SQLite rolled the transaction back, but the closure returned no error")
 		}
-		return false, nil, lost(err)
+		return false, nil, rolledBack(err)
 	}
-	if err == nil && w.c.deferredKeys() {
+	if err == nil && w.c.violatesForeignKey() {
 		err = fmt.Errorf("%w: a row refers to a missing row", gatehouse.ErrNotFound)
 	}
 	if err == nil {
 		if savepoint {
 			if _, err := w.c.exec(`RELEASE closure`); err != nil {
-				return false, nil, lost(err)
+				return false, nil, rolledBack(err)
 			}
 		}
 		return w.c.totalChanges() != before, nil, nil
 	}
 	if !savepoint {
-		if w.c.totalChanges() != before || w.c.deferredKeys() {
+		if w.c.totalChanges() != before || w.c.violatesForeignKey() {
 			return false, nil, &spoiledBatch{err}
 		}
 		return false, err, nil
 	}
 	for _, sql := range [2]string{`ROLLBACK TO closure`, `RELEASE closure`} {
 		if _, e := w.c.exec(sql); e != nil {
-			return false, nil, lost(errors.Join(e, err))
+			return false, nil, rolledBack(errors.Join(e, err))
 		}
 	}
 	w.sums.undoClosure()
 	return false, err, nil
 }
 
-// lost wraps the reason why the transaction is rolled back.
-func lost(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
+// rolledBack wraps the reason why the transaction is rolled back.
+func rolledBack(err error) error { return fmt.Errorf("%w: %w", errRolledBack, err) }
 
 // call runs a closure and turns a panic into an error.
 func (w *writer) call(r *request) (err error) {
@@ -193,17 +198,17 @@ func (w *writer) call(r *request) (err error) {
 // back instead, which costs no fsync.
 func (w *writer) finish(wrote bool) error {
 	if !wrote {
-		w.rollback()
+		w.rollbackReads()
 		return nil
 	}
 	if err := w.sums.store(w.c); err != nil {
 		w.rollback()
-		return lost(err)
+		return rolledBack(err)
 	}
 	number := w.batch + 1
 	if _, err := w.c.exec(`UPDATE meta SET clock = ?, batch = ? WHERE id = 1`, w.s.clock.Load(), number); err != nil {
 		w.rollback()
-		return lost(err)
+		return rolledBack(err)
 	}
 	err := w.commit(w.c)
 	if err == nil {
@@ -217,7 +222,7 @@ func (w *writer) finish(wrote bool) error {
 	if !w.c.autocommit() {
 		// SQLite refused the COMMIT, and the transaction is still open: nothing is stored.
 		w.rollback()
-		return lost(err)
+		return rolledBack(err)
 	}
 	return w.resolve(number, err)
 }
@@ -239,21 +244,23 @@ func (w *writer) resolve(number int64, cause error) error {
 	for pause := minPause; time.Now().Before(end); pause = min(2*pause, maxPause) {
 		var stored bool
 		if stored, err = w.readBack(number); err == nil {
-			w.s.log.Warn("sqlite: an unclear commit was read back", "batch", number, "stored", stored, "error", cause)
+			w.s.log.Warn("sqlite: the outcome of a failed COMMIT is now known", "batch", number, "stored", stored,
+				"error", cause)
 			if stored {
 				w.commits.Add(1)
 				return nil
 			}
-			return lost(cause)
+			return rolledBack(cause)
 		}
 		time.Sleep(pause) //nolint:forbidigo // the writer has nothing else to wait for
 	}
-	unclear := fmt.Errorf("the outcome of a commit (%w) cannot be read back: %w", cause, err)
+	unclear := fmt.Errorf("COMMIT failed (%w), and reading whether it is stored failed: %w", cause, err)
 	fault := fmt.Errorf("%w: sqlite: the store refuses writes: %w", gatehouse.ErrBusy, unclear)
 	w.fault.Store(&fault)
 	w.unclearBatch, w.pause = number, minPause
 	w.retry = time.After(w.pause)
-	w.s.log.Error("sqlite: stopped writing until an unclear commit can be read back", "batch", number, "error", unclear)
+	w.s.log.Error("sqlite: writes are refused until it is known whether a commit is stored", "batch", number,
+		"error", unclear)
 	return fmt.Errorf("sqlite: a transaction may or may not be stored: %w", unclear)
 }
 
@@ -272,7 +279,8 @@ func (w *writer) retryReadBack() {
 	w.people.touch()
 	w.actives.touch()
 	w.settle()
-	w.s.log.Warn("sqlite: an unclear commit was read back; writing again", "batch", w.unclearBatch, "stored", stored)
+	w.s.log.Warn("sqlite: the outcome of a failed COMMIT is now known; writes are accepted again",
+		"batch", w.unclearBatch, "stored", stored)
 	w.unclearBatch, w.retry = 0, nil
 	w.fault.Store(nil)
 }

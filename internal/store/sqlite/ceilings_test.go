@@ -106,3 +106,24 @@ func TestCeilingSums(t *testing.T) {
 		}
 	}
 }
+
+// TestSumsOutliveAReadOnlyUpdate: the writer keeps the sums after an Update that writes nothing, and no change is left
+// to store for a claim that is reserved and released in one batch.
+func TestSumsOutliveAReadOnlyUpdate(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	populate(t, s, 1, 1, "86400")
+	update(t, s, func(tx gatehouse.Tx) error {
+		_, err := tx.ReserveCeilings("act_000000001", gatehouse.CeilingClaim{
+			Ceiling: "c", Scope: "tenant", Amount: "1", Limit: "9", Window: gatehouse.Duration(time.Hour),
+		})
+		return errors.Join(err, tx.ReleaseCeilings("act_000000001"))
+	})
+	if n := len(s.writer.sums.changes); n != 0 {
+		t.Errorf("%d changes are left after a commit", n)
+	}
+	update(t, s, func(gatehouse.Tx) error { return nil })
+	if n := len(s.writer.sums.known); n != 1 {
+		t.Errorf("%d sums are known after an Update without writes, want 1", n)
+	}
+}

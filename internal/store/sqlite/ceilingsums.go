@@ -10,7 +10,7 @@ import (
 const (
 	// maxAccounts bounds the accounts of ceilings whose sums the writer remembers.
 	maxAccounts = 1024
-	// maxSlices bounds the slices of time of an account before old ones are dropped.
+	// maxSlices is the number of slices of time of an account above which the old slices are dropped.
 	maxSlices = 256
 )
 
@@ -21,7 +21,7 @@ type ceilingSums struct {
 	known map[account]*accountSums
 	// changes are the changes of the batch that are not stored yet.
 	changes map[timeSlice]int64
-	// undo holds what undoes the changes of the running closure.
+	// undo holds functions that undo the changes of the running closure, in the order of the changes.
 	undo []func()
 }
 
@@ -65,7 +65,9 @@ func (s *ceilingSums) unstored(at timeSlice, amount int64) {
 	if s.changes == nil {
 		s.changes = make(map[timeSlice]int64)
 	}
-	s.changes[at] += amount
+	if s.changes[at] += amount; s.changes[at] == 0 {
+		delete(s.changes, at)
+	}
 }
 
 // add adds to the sum of the slice with this end; a may be nil, for an account that is not known.
@@ -140,7 +142,7 @@ func (t *tx) count(c shared.Claim, amount int64) {
 // store writes the changes of the batch.
 func (s *ceilingSums) store(c *conn) error {
 	for at, amount := range s.changes {
-		// No row is inserted for a negative amount: its slice has one.
+		// A negative amount comes from a released claim, so its slice has a row already.
 		sql := `
 INSERT INTO ceiling_sum (tenant, ceiling, scope, counted_at, amount) VALUES ($1, $2, $3, $4, $5)
 ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`
@@ -148,9 +150,6 @@ ON CONFLICT DO UPDATE SET amount = amount + excluded.amount`
 			sql = `
 UPDATE ceiling_sum SET amount = amount + $5
 WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND counted_at = $4`
-		}
-		if amount == 0 {
-			continue
 		}
 		if _, err := c.exec(sql, at.tenant, at.ceiling, at.scope, at.end, amount); err != nil {
 			return err

@@ -25,8 +25,8 @@ RETURNING tenant, id, created_at, kind, action_id, entry, channel, recipient, st
 	return list, err
 }
 
-// ProbeNotification selects the oldest waiting retry of a channel that was created after since, makes it due now,
-// and takes one of its attempts back.
+// ProbeNotification makes one waiting retry of a channel due now: the oldest notification that was created after since.
+// It lowers the number of attempts by one, so that the probe does not use up an attempt.
 func (t *tx) ProbeNotification(channel string, since time.Time) error {
 	return t.Write(`
 UPDATE notification SET due_at = $1, attempts = attempts - 1

@@ -38,7 +38,7 @@ func openConn(path string, create bool) (*conn, error) {
 	c.out = libc.Xcalloc(c.tls, 2, 8)
 	name, err := libc.CString(path)
 	if err != nil {
-		c.tls.Close()
+		_ = c.close()
 		return nil, err
 	}
 	rc := sqlite3.Xsqlite3_open_v2(c.tls, name, c.out, flags, 0)
@@ -120,8 +120,8 @@ func (c *conn) totalChanges() int64 {
 	return int64(sqlite3.Xsqlite3_total_changes64(c.tls, c.db))
 }
 
-// deferredKeys reports whether a deferred foreign key is still violated.
-func (c *conn) deferredKeys() bool {
+// violatesForeignKey reports whether a deferred foreign key is still violated.
+func (c *conn) violatesForeignKey() bool {
 	sqlite3.Xsqlite3_db_status(c.tls, c.db, sqlite3.SQLITE_DBSTATUS_DEFERRED_FKS, c.out, c.out+8, 0)
 	return int32At(c.out) != 0
 }
@@ -269,7 +269,7 @@ func (c *conn) bound(sql string, args []any) (*stmt, error) {
 		return nil, err
 	}
 	if s.busy {
-		return nil, fmt.Errorf("statement is being read: %s", sql)
+		return nil, fmt.Errorf("the statement is already running: %s", sql)
 	}
 	if len(args) != s.params {
 		return nil, fmt.Errorf("%d arguments for %d parameters: %s", len(args), s.params, sql)

@@ -107,6 +107,20 @@ func BenchmarkConn(b *testing.B) {
 	})
 }
 
+// TestUnsupportedArgument: the error names the type, not the result of the connection's previous call.
+func TestUnsupportedArgument(t *testing.T) {
+	t.Parallel()
+	c, err := open(t.TempDir()+"/x.db", true, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.close()
+	_, err = c.number(`SELECT ?`, 1.5)
+	if err == nil || err.Error() != "bind parameter 1: the type float64 is not supported" {
+		t.Error(err)
+	}
+}
+
 func bareRows(n int) string {
 	return fmt.Sprintf(`INSERT INTO action WITH RECURSIVE g (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM g WHERE i < %d)
 SELECT printf('%%09d', i), 'default', 'pending', printf('%%0400d', i), NULL, NULL FROM g`, n)

@@ -14,7 +14,7 @@ var errEnough = errors.New("sqlite: enough")
 func (t *readTx) ActionFacts(readBy string, fn func(gatehouse.ActionFact) bool) error {
 	var where condition
 	where.add("a.tenant = ?", t.tenant)
-	shared.ReadBy(where.add, "a.seq", t.tenant, readBy)
+	shared.AddReadableBy(where.add, "a.seq", t.tenant, readBy)
 	err := t.each(
 		`SELECT a.id, a.action_type, coalesce(p.name, a.proposer_id), a.risk, a.status, a.decided_via, a.proposed_at,
 a.expires_at, a.decided_at, coalesce(o.groups, '') FROM action a LEFT JOIN approval o ON o.seq = a.seq

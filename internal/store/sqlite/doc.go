@@ -10,7 +10,8 @@
 //
 //   - An error, a panic or a violated foreign key undoes the closure that caused it, and is
 //     reported to that closure's caller alone. Savepoints are used only when needed: when a closure fails
-//     after a write, the batch is rolled back and run again with one savepoint per closure.
+//     after a write, the batch is rolled back and run again with a savepoint for each closure but the first.
+//     The next 64 batches use savepoints too.
 //   - The writer remembers the sums of ceilings, and stores those that a batch changed before its
 //     COMMIT. A rollback drops what it remembers.
 //   - Callers are answered after COMMIT, never before.
@@ -36,6 +37,7 @@
 // Now is the larger of the wall clock and the highest reading handed out so
 // far. Each batch that changes anything stores the highest reading, so the
 // clock does not run backwards across restarts either. Every find and list
-// shows a pending action whose approval has run out as expired, swept or not.
+// shows a pending action whose approval has ended as expired or rejected, even
+// before the sweeper stores that status.
 // Only LockAction, which the writing use cases call, returns the stored state.
 package sqlite

@@ -23,7 +23,7 @@ func TestOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Open(context.Background(), Config{Path: path, LockWait: -1})
-	if err == nil || !strings.Contains(err.Error(), "in use by another gatehouse (process ") ||
+	if err == nil || !strings.Contains(err.Error(), "in use by another Gatehouse process (pid ") ||
 		!strings.Contains(err.Error(), filepath.Dir(path)+" ") || strings.Contains(err.Error(), "-lock") {
 		t.Fatalf("second Open: error %v", err)
 	}
@@ -191,6 +191,29 @@ func TestConstraints(t *testing.T) {
 		if !isCode(err, sqlite3.SQLITE_CONSTRAINT) {
 			t.Errorf("%s: error %v, want a violated constraint", sql, err)
 		}
+	}
+}
+
+// TestMissingProposal: a list fails if the file is damaged and lacks a proposal.
+func TestMissingProposal(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	update(t, s, func(x gatehouse.Tx) error {
+		if err := x.InsertAction(pendingAction("1", x.Now())); err != nil {
+			return err
+		}
+		_, err := x.(*tx).exec(`DROP TRIGGER proposal_kept`)
+		if err == nil {
+			_, err = x.(*tx).exec(`DELETE FROM proposal`)
+		}
+		return err
+	})
+	err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		_, err := tx.ListActions(gatehouse.ActionFilter{})
+		return err
+	})
+	if err == nil || err.Error() != "sqlite: the action act_1 has no proposal" {
+		t.Error(err)
 	}
 }
 

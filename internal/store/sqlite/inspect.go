@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
-	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
@@ -18,24 +16,16 @@ import (
 // ErrReadOnly is the error of a write to a store opened with Inspect.
 var ErrReadOnly = errors.New("the file was opened for reading only")
 
-// Reader is a read-only store, with or without another process that holds the
+// ReadOnlyStore is a read-only store, with or without another process that holds the
 // file. It takes no file lock, changes no data and never migrates.
-type Reader struct{ s *Store }
+type ReadOnlyStore struct{ s *Store }
 
-var _ gatehouse.Store = (*Reader)(nil)
+var _ gatehouse.Store = (*ReadOnlyStore)(nil)
 
 // Inspect opens an existing file for reading. It refuses a file whose version
 // is not [SchemaVersion].
-func Inspect(ctx context.Context, config Config) (*Reader, error) {
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
-	if config.Readers <= 0 {
-		config.Readers = max(2, runtime.NumCPU())
-	}
-	if config.Clock == nil {
-		config.Clock = time.Now
-	}
+func Inspect(ctx context.Context, config Config) (*ReadOnlyStore, error) {
+	config.setDefaults()
 	version, err := FileVersion(ctx, config.Path)
 	if err != nil {
 		return nil, err
@@ -47,8 +37,8 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 		return nil, fmt.Errorf("%s: %w", config.Path, olderError(version))
 	case version < SchemaVersion():
 		return nil, fmt.Errorf(
-			"%s is of version %d, this program reads version %d: "+
-				"`gatehouse serve` brings a folder to its own version when it starts",
+			"%s has schema version %d, but this program needs version %d: "+
+				"`gatehouse serve` migrates the data folder when it starts",
 			config.Path, version, SchemaVersion())
 	}
 	s := &Store{
@@ -62,44 +52,46 @@ func Inspect(ctx context.Context, config Config) (*Reader, error) {
 		}
 		s.readers <- c
 	}
-	return &Reader{s}, nil
+	return &ReadOnlyStore{s}, nil
 }
 
 // View runs fn on one snapshot.
-func (r *Reader) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+func (r *ReadOnlyStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return r.s.View(ctx, tenant, fn)
 }
 
 // Read is View.
-func (r *Reader) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+func (r *ReadOnlyStore) Read(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
 	return r.View(ctx, tenant, fn)
 }
 
 // Update fails with [ErrReadOnly].
-func (r *Reader) Update(context.Context, string, func(gatehouse.Tx) error) error { return ErrReadOnly }
+func (r *ReadOnlyStore) Update(context.Context, string, func(gatehouse.Tx) error) error {
+	return ErrReadOnly
+}
 
 // ViewQueues runs fn on one snapshot of all tenants.
-func (r *Reader) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+func (r *ReadOnlyStore) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return r.s.ViewQueues(ctx, fn)
 }
 
 // ReadQueues is ViewQueues.
-func (r *Reader) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
+func (r *ReadOnlyStore) ReadQueues(ctx context.Context, fn func(gatehouse.ReadQueues) error) error {
 	return r.s.ViewQueues(ctx, fn)
 }
 
 // UpdateQueues fails with [ErrReadOnly].
-func (r *Reader) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
+func (r *ReadOnlyStore) UpdateQueues(context.Context, func(gatehouse.Queues) error) error {
 	return ErrReadOnly
 }
 
 // Ping runs one read.
-func (r *Reader) Ping(ctx context.Context) error {
+func (r *ReadOnlyStore) Ping(ctx context.Context) error {
 	return r.ViewQueues(ctx, func(q gatehouse.ReadQueues) error { _, err := q.ListTenants(); return err })
 }
 
 // Close closes the connections.
-func (r *Reader) Close() error {
+func (r *ReadOnlyStore) Close() error {
 	var err error
 	r.s.closeOnce.Do(func() {
 		close(r.s.closing)
@@ -119,7 +111,7 @@ func SchemaVersion() int {
 // of another program.
 func FileVersion(_ context.Context, path string) (int, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+		return 0, fmt.Errorf("the database file %s does not exist: %w", path, fs.ErrNotExist)
 	} else if err != nil {
 		return 0, err
 	}
@@ -136,7 +128,7 @@ func FileVersion(_ context.Context, path string) (int, error) {
 		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	if id != applicationID {
-		return 0, fmt.Errorf("%s is not a store of Gatehouse", path)
+		return 0, fmt.Errorf("%s is not a database file of Gatehouse", path)
 	}
 	return int(version), nil
 }
@@ -145,7 +137,7 @@ func FileVersion(_ context.Context, path string) (int, error) {
 // file; an existing file is an error. The copy gets its name only when it is
 // complete, durable and readable by its owner alone. If the process is killed, a
 // file with ".partial" in its name remains, which the next call replaces.
-func Backup(ctx context.Context, path, to string) (err error) {
+func Backup(ctx context.Context, path, to string) error {
 	if _, err := FileVersion(ctx, path); err != nil {
 		return err
 	}
@@ -155,7 +147,7 @@ func Backup(ctx context.Context, path, to string) (err error) {
 		return err
 	}
 	if _, err := os.Stat(filepath.Dir(to)); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the folder %s does not exist: make it first", filepath.Dir(to))
+		return fmt.Errorf("the folder %s does not exist; create it first", filepath.Dir(to))
 	}
 	partial := to + ".partial"
 	if err := os.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -165,23 +157,17 @@ func Backup(ctx context.Context, path, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, f.Close())
-		if err != nil {
-			_ = os.Remove(partial)
-		}
-	}()
-	if err := vacuumInto(ctx, path, partial); err != nil {
-		return fmt.Errorf("back up %s: %w", path, err)
+	if err = vacuumInto(ctx, path, partial); err != nil {
+		err = fmt.Errorf("back up %s: %w", path, err)
+	} else {
+		err = f.Sync()
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	// Windows does not remove a file that is open.
+	if err = errors.Join(err, f.Close()); err == nil {
+		// Unlike Rename, Link never replaces a file that appeared meanwhile.
+		err = os.Link(partial, to)
 	}
-	// Unlike Rename, Link never replaces a file that appeared meanwhile.
-	if err := os.Link(partial, to); err != nil {
-		return err
-	}
-	if err := os.Remove(partial); err != nil {
+	if err := errors.Join(err, os.Remove(partial)); err != nil {
 		return err
 	}
 	return syncFolder(filepath.Dir(to))

@@ -76,7 +76,7 @@ func TestInspectRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = Inspect(t.Context(), Config{Path: path})
-	if err == nil || !strings.Contains(err.Error(), "not a store of Gatehouse") {
+	if err == nil || !strings.Contains(err.Error(), "not a database file of Gatehouse") {
 		t.Error(err)
 	}
 }

@@ -30,16 +30,16 @@ func (t *tx) remember(seq int64, a *gatehouse.Action) {
 
 // knownByID returns t.known if it is about the action with this id, else nil.
 func (t *tx) knownByID(tenant, id string) *knownAction {
-	if h := &t.known; h.seq != 0 && h.id == id && h.tenant == tenant {
-		return h
+	if known := &t.known; known.seq != 0 && known.id == id && known.tenant == tenant {
+		return known
 	}
 	return nil
 }
 
 // knownByApproval returns t.known if it is about the action whose approval has this id, else nil.
 func (t *tx) knownByApproval(tenant, id string) *knownAction {
-	if h := &t.known; h.seq != 0 && id != "" && h.approval == id && h.tenant == tenant {
-		return h
+	if known := &t.known; known.seq != 0 && id != "" && known.approval == id && known.tenant == tenant {
+		return known
 	}
 	return nil
 }
@@ -50,8 +50,8 @@ type knownPush struct{ tenant, id, action string }
 // rowOf returns the row number of an action; 0 when there is no such action. A transaction looks the
 // number up once and keeps it in t.known.
 func (t *tx) rowOf(tenant, id string) (int64, error) {
-	if h := t.knownByID(tenant, id); h != nil {
-		return h.seq, nil
+	if known := t.knownByID(tenant, id); known != nil {
+		return known.seq, nil
 	}
 	seq, err := t.number(`SELECT seq FROM action WHERE tenant = ? AND id = ?`, tenant, id)
 	if err == nil && seq != 0 {
@@ -60,8 +60,8 @@ func (t *tx) rowOf(tenant, id string) (int64, error) {
 	return seq, err
 }
 
-// LockAction reads an action with its stored status: an expired action that the sweeper has not moved yet
-// is still pending, as it is for the guard of MoveAction.
+// LockAction reads an action with its stored status: an action past its expiry that the sweeper has not moved
+// yet is still pending. MoveAction compares with the stored status too.
 func (t *tx) LockAction(id string) (*gatehouse.Action, error) {
 	t.asStored = true
 	defer func() { t.asStored = false }()

@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -85,7 +85,8 @@ func (t *readTx) ListActions(f gatehouse.ActionFilter) (page gatehouse.Page[*gat
 			Risk: last.risk,
 		}.Encode()
 	}
-	page.Items, err = t.loadActions(rows)
+	items, err := t.loadActions(rows)
+	page.Items = shared.OfShownStatus(items, f)
 	return page, err
 }
 
@@ -139,7 +140,7 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 		return `SELECT * FROM (SELECT a.seq AS seq, a.id AS id FROM action a ` + from + `WHERE ` + c.sql() + extra +
 			` ORDER BY a.id DESC LIMIT ?)`
 	}
-	// With a known status, the index on settled actions is used.
+	// With this condition, the planner uses the index on the actions that are not pending.
 	const settled = ` AND a.status <> 'pending'`
 	var walks []string
 	var args []any
@@ -196,8 +197,7 @@ func seqList(rows []place) (string, error) {
 	for i, p := range rows {
 		seqs[i] = p.seq
 	}
-	b, err := json.Marshal(seqs)
-	return string(b), err
+	return numbers(seqs)
 }
 
 // loadActions loads the rows of a page in the order of their places.
@@ -222,6 +222,9 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	if err != nil {
 		return nil, err
 	}
+	if i := slices.Index(items, nil); i >= 0 {
+		return nil, fmt.Errorf("sqlite: the action %s has no proposal", rows[i].id)
+	}
 	err = t.each(`SELECT `+voteColumns+` FROM vote v WHERE v.seq IN (SELECT value FROM json_each(?))`,
 		func(r *stmt) error {
 			seq, v := r.Int(), shared.ScanVote(r)
@@ -234,8 +237,8 @@ func (t *readTx) loadActions(rows []place) ([]*gatehouse.Action, error) {
 	}
 	for _, a := range items {
 		if a.Approval != nil {
-			sortVotes(a.Approval.Votes)
-			t.show(a)
+			shared.SortVotes(a.Approval.Votes)
+			t.applyExpiry(a)
 		}
 	}
 	err = t.each(`SELECT action_seq, `+pushColumns+` FROM push WHERE action_seq IN (SELECT value FROM json_each(?))`,

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/gatehouse-dev/gatehouse/internal/filelock"
 )
 
 // fileLock keeps a second process out. SQLite's own locks would admit it; then
@@ -15,9 +17,7 @@ import (
 type fileLock struct{ f *os.File }
 
 // ErrInUse is the error of Open while another process has the file open.
-var ErrInUse = errors.New("in use by another gatehouse")
-
-var errLocked = errors.New("held by another process")
+var ErrInUse = errors.New("in use by another Gatehouse process")
 
 // acquire takes the lock and waits at most wait for its holder to end.
 func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, error) {
@@ -27,11 +27,11 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 	}
 	deadline := time.Now().Add(wait)
 	for {
-		err := tryLock(f)
+		err := filelock.TryLock(f)
 		if err == nil {
 			break
 		}
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, filelock.ErrLocked) {
 			return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 		}
 		if !time.Now().Before(deadline) {
@@ -41,7 +41,7 @@ func acquire(ctx context.Context, path string, wait time.Duration) (*fileLock, e
 				who = "unknown"
 			}
 			return nil, errors.Join(
-				fmt.Errorf("the data folder %s is %w (process %s): one process at a time may open it", filepath.Dir(path),
+				fmt.Errorf("the data folder %s is %w (pid %s): one process at a time may open it", filepath.Dir(path),
 					ErrInUse, who),
 				f.Close())
 		}

@@ -23,35 +23,33 @@ func (t *tx) AppendLeaf(l *gatehouse.Leaf) error {
 	return err
 }
 
-// logBatch is a row of audit_batch: entries of one log that were numbered
+// storedBatch is a row of audit_batch: entries of one log that were numbered
 // together.
-type logBatch struct {
+type storedBatch struct {
 	number   int64  // of the first entry
 	position int64  // of the first tree hash
 	leaves   []byte // row numbers of the leaves, eight bytes each, as stored
 	hashes   []byte // the tree hashes that these leaves complete, concatenated
 }
 
-const (
-	rowSize  = 8
-	hashSize = shared.HashSize
-)
+// rowSize is the size of a row number in a batch, in bytes.
+const rowSize = 8
 
 // scanBatch reads a batch. Its blobs are valid only while the row is current.
-func scanBatch(r *stmt) logBatch {
-	return logBatch{number: r.Int(), position: r.Int(), leaves: r.raw(), hashes: r.raw()}
+func scanBatch(r *stmt) storedBatch {
+	return storedBatch{number: r.Int(), position: r.Int(), leaves: r.raw(), hashes: r.raw()}
 }
 
-func (b *logBatch) size() int { return len(b.leaves) / rowSize }
+func (b *storedBatch) size() int { return len(b.leaves) / rowSize }
 
 // row returns the row number of the leaf at index i of the batch.
-func (b *logBatch) row(i int) int64 { return int64(binary.BigEndian.Uint64(b.leaves[i*rowSize:])) }
+func (b *storedBatch) row(i int) int64 { return int64(binary.BigEndian.Uint64(b.leaves[i*rowSize:])) }
 
 // hash returns the tree hash at a position. A missing hash is all zeros, which
 // no body hashes to.
-func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
-	at := (position - b.position) * hashSize
-	if at < 0 || at+hashSize > int64(len(b.hashes)) {
+func (b *storedBatch) hash(position int64) (h gatehouse.Hash, found bool) {
+	at := (position - b.position) * shared.HashSize
+	if at < 0 || at+shared.HashSize > int64(len(b.hashes)) {
 		return h, false
 	}
 	copy(h[:], b.hashes[at:])
@@ -59,15 +57,15 @@ func (b *logBatch) hash(position int64) (h gatehouse.Hash, found bool) {
 }
 
 // entry returns the entry at index i of the batch, without its body.
-func (b *logBatch) entry(i int) *gatehouse.Entry {
+func (b *storedBatch) entry(i int) *gatehouse.Entry {
 	e := &gatehouse.Entry{Index: b.number + int64(i)}
 	e.LeafHash, _ = b.hash(shared.LeafPosition(e.Index))
 	return e
 }
 
 // keep copies the blobs so that the batch outlives the row.
-func (b *logBatch) keep() *logBatch {
-	return &logBatch{b.number, b.position, bytes.Clone(b.leaves), bytes.Clone(b.hashes)}
+func (b *storedBatch) keep() *storedBatch {
+	return &storedBatch{b.number, b.position, bytes.Clone(b.leaves), bytes.Clone(b.hashes)}
 }
 
 // ListEntries reads the log in order. An entry whose leaf is missing is left
@@ -105,7 +103,7 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 	if actionID == "" {
 		return nil, nil
 	}
-	var in *logBatch
+	var in *storedBatch
 	err = t.each(`SELECT seq, body FROM audit_leaf WHERE tenant = ? AND action_id = ? AND action_id <> '' ORDER BY seq`,
 		func(r *stmt) error {
 			row, body := r.Int(), r.JSON()
@@ -140,7 +138,7 @@ func (t *readTx) ListActionEntries(actionID string) (list []*gatehouse.Entry, er
 }
 
 // place returns the index of a leaf in the batch, -1 if the batch does not have it.
-func (b *logBatch) place(row int64) int {
+func (b *storedBatch) place(row int64) int {
 	i := sort.Search(b.size(), func(i int) bool { return b.row(i) >= row })
 	if i < b.size() && b.row(i) == row {
 		return i

@@ -67,13 +67,13 @@ func migrate(c *conn, files fs.FS, log *slog.Logger) error {
 }
 
 func newerError(version int) error {
-	return fmt.Errorf("the file is of version %d, this program knows versions up to %d: it was written by a newer "+
+	return fmt.Errorf("the file has schema version %d, this program knows versions up to %d: it was written by a newer "+
 		"Gatehouse", version, SchemaVersion())
 }
 
 // olderError is the error for a file older than the first release.
 func olderError(version int) error {
-	return fmt.Errorf("the file is of version %d, written by a Gatehouse from before 0.1.0, "+
+	return fmt.Errorf("the file has schema version %d, written by a Gatehouse from before 0.1.0, "+
 		"which this program does not read: start with a new data folder, "+
 		"or export what you need with the program that wrote it", version)
 }

@@ -10,7 +10,8 @@ import (
 
 // NumberLeaves appends to a tenant's log if the log still has the size on which
 // the numbers and hashes were computed. The leaves must be the next unnumbered
-// ones, in order: the store knows only from that order which leaves have numbers.
+// leaves in the order of their rows, because a leaf has a number if its row is not
+// after the last numbered row of its tenant.
 func (t *tx) NumberLeaves(expectedSize int64, leaves []*gatehouse.NumberedLeaf, hashes []gatehouse.Hash) error {
 	if expectedSize == 0 {
 		if _, err := t.exec(`INSERT INTO audit_log (tenant, size, hashes) VALUES (?, 0, 0) ON CONFLICT DO NOTHING`,
@@ -69,7 +70,7 @@ type unnumbered struct {
 }
 
 type queue struct {
-	last int64 // row of the last entry that was numbered before
+	last int64 // row of the tenant's last leaf that was numbered before this transaction
 	rows []int64
 }
 

@@ -25,7 +25,8 @@ func (t *readTx) OpenCaller(by *gatehouse.Caller) (facts gatehouse.CallerFacts, 
 	return facts, err
 }
 
-// OpenDecision reads the action, the caller, and for an approval the rights.
+// OpenDecision reads the action and the caller. If the decision approves a pending action, OpenDecision also reads the
+// rights.
 func (t *tx) OpenDecision(q gatehouse.DecisionQuery) (*gatehouse.OpenedDecision, error) {
 	o, errs := new(gatehouse.OpenedDecision), [3]error{}
 	o.Action, errs[0] = shared.OrNone(t.LockAction(q.ActionID))
@@ -52,8 +53,8 @@ func (t *tx) SettleDecision(d *gatehouse.Settlement) error {
 	return shared.SettleByParts(t, d)
 }
 
-// rights reads the active policy version, the voters, the proposer and the
-// proposer's sponsor.
+// rights reads the active policy version, the proposer, the proposer's sponsor, and
+// as voters the principals who voted to approve and those with the ids in voters.
 func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, err error) {
 	if a.Approval != nil {
 		for _, v := range a.Approval.Votes {

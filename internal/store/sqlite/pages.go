@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"cmp"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
@@ -18,7 +20,7 @@ func (t *readTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gateho
 	if f.Status != "" {
 		where.add("status = ?"+narrow(f.Status), string(f.Status))
 	}
-	shared.ReadBy(where.add, "action_seq", t.tenant, f.ReadBy)
+	shared.AddReadableBy(where.add, "action_seq", t.tenant, f.ReadBy)
 	if f.DeadLetters {
 		from = `push INDEXED BY push_dead`
 		where.add(deadLetters)
@@ -43,8 +45,8 @@ ORDER BY id DESC LIMIT ?`, append(where.args, limit+1)...)
 		shared.KindPushes, bound...), err
 }
 
-// narrow returns the index condition that finds the pushes of a status. Applied
-// pushes are by far the most.
+// narrow returns the index condition that finds the pushes of a status; "" for
+// applied pushes, which are by far the most and have no index of their own.
 func narrow(status gatehouse.PushStatus) string {
 	switch status {
 	case gatehouse.PushPicking, gatehouse.PushSent:
@@ -65,17 +67,14 @@ func (t *readTx) ListCorpus(readBy, cursor string, limit int) (page gatehouse.Pa
 	if err != nil {
 		return page, err
 	}
-	before := c.ID
-	if before == "" {
-		before = "\U0010FFFF"
-	}
+	before := cmp.Or(c.ID, shared.MaxText)
 	limit = shared.PageLimit(limit)
 	page.Items = []*gatehouse.CorpusEntry{}
 	var rows []place
 	var where condition
 	// Each approval that people decided makes a corpus entry.
 	where.add("tenant = ? AND id < ? AND status IN ('approved', 'rejected')", t.tenant, before)
-	shared.ReadBy(where.add, "seq", t.tenant, readBy)
+	shared.AddReadableBy(where.add, "seq", t.tenant, readBy)
 	err = t.each(
 		`SELECT seq, id FROM approval WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error { rows = append(rows, place{seq: r.Int(), id: r.Text()}); return nil },

@@ -19,11 +19,11 @@ const maxPeople = 4096
 type credentials struct {
 	mu     sync.Mutex
 	epoch  uint64
-	keys   map[[32]byte]holder
+	keys   map[[32]byte]cachedKey
 	tokens map[principalID][32]byte
 }
 
-type holder struct {
+type cachedKey struct {
 	key       gatehouse.Key
 	principal gatehouse.Principal
 }
@@ -33,13 +33,13 @@ type principalID struct{ tenant, id string }
 // key returns a cached key, and the epoch to pass to keepKey if there is none.
 func (c *credentials) key(hash [32]byte) (*gatehouse.Key, *gatehouse.Principal, uint64) {
 	c.mu.Lock()
-	h, found := c.keys[hash]
+	cached, found := c.keys[hash]
 	epoch := c.epoch
 	c.mu.Unlock()
 	if !found {
 		return nil, nil, epoch
 	}
-	return &h.key, copied(&h.principal), epoch
+	return &cached.key, copied(&cached.principal), epoch
 }
 
 func (c *credentials) keepKey(epoch uint64, k *gatehouse.Key, p *gatehouse.Principal) {
@@ -49,9 +49,9 @@ func (c *credentials) keepKey(epoch uint64, k *gatehouse.Key, p *gatehouse.Princ
 		return
 	}
 	if c.keys == nil || len(c.keys) >= maxPeople {
-		c.keys = make(map[[32]byte]holder)
+		c.keys = make(map[[32]byte]cachedKey)
 	}
-	c.keys[k.Hash] = holder{*k, *copied(p)}
+	c.keys[k.Hash] = cachedKey{*k, *copied(p)}
 }
 
 func (c *credentials) token(of principalID) (hash [32]byte, found bool, epoch uint64) {

@@ -115,9 +115,6 @@ UNION ALL SELECT status, count(*) FROM push INDEXED BY push_lease_lane
 	return counts, err
 }
 
-// lastTenant sorts at or after every tenant name.
-const lastTenant = "\x7f"
-
 const (
 	// queuedTenant returns the first tenant in a range that has queued pushes,
 	// and when the first of them is due.
@@ -158,15 +155,15 @@ func (t *readTx) walk(after, last string, fn func(tenant string, due time.Time) 
 	}
 }
 
-// NextPushAt returns the time of the next work: a push falls due or a lease
-// ends.
+// NextPushAt returns the time at which the next push falls due or the next lease ends.
+// Queued pushes of the tenants in except do not count.
 func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	err = t.each(nextLease, func(r *stmt) error { next = r.Time(); return nil })
 	if err != nil {
 		return next, err
 	}
 	except = slices.Sorted(slices.Values(except)) // may be all tenants: looked up by binary search
-	err = t.walk("", lastTenant, func(tenant string, due time.Time) (bool, error) {
+	err = t.walk("", shared.MaxText, func(tenant string, due time.Time) (bool, error) {
 		if _, left := slices.BinarySearch(except, tenant); !left && (next.IsZero() || due.Before(next)) {
 			next = due
 		}
@@ -190,7 +187,7 @@ func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.Due
 		list = append(list, gatehouse.DueTenant{Tenant: tenant, Due: int(n), InFlight: int(busy)})
 		return len(list) == limit, err
 	}
-	err = t.walk(after, lastTenant, look)
+	err = t.walk(after, shared.MaxText, look)
 	if err == nil && after != "" && len(list) < limit {
 		err = t.walk("", after, look)
 	}
@@ -244,8 +241,8 @@ func (t *tx) InsertPush(p *gatehouse.Push) error {
 		return gatehouse.ErrConflict
 	}
 	t.lastPush = nil
-	if h := t.knownByID(p.Tenant, p.ActionID); h != nil && h.status == gatehouse.StatusApproved {
-		return t.insertPush(p, h.seq)
+	if known := t.knownByID(p.Tenant, p.ActionID); known != nil && known.status == gatehouse.StatusApproved {
+		return t.insertPush(p, known.seq)
 	}
 	n, err := t.exec(`
 INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
@@ -342,8 +339,8 @@ UPDATE OR ROLLBACK push SET status = ?1, attempts = ?2, attempt_base = ?3, last_
 WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action_id = ?20`
 )
 
-// UpdatePush writes the mutable fields of a push, guarded by the status and the
-// generation that its holder read. A heartbeat keeps the status.
+// UpdatePush writes the mutable fields of a push; ErrConflict unless the stored
+// status is from and the stored generation is generation. A heartbeat keeps the status.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
 	if err := t.Owns(p.Tenant); err != nil {
 		return err

@@ -15,7 +15,7 @@ const pushFactColumns = `connector, status, error_code, last_error, target_says,
 func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.PushFact)) error {
 	var where condition
 	where.add("tenant = ?", t.tenant)
-	shared.ReadBy(where.add, "action_seq", t.tenant, readBy)
+	shared.AddReadableBy(where.add, "action_seq", t.tenant, readBy)
 	err := t.each(`SELECT `+pushFactColumns+` FROM push WHERE `+where.sql()+` ORDER BY id DESC LIMIT ?`,
 		func(r *stmt) error {
 			f := shared.ScanPushFact(r)
@@ -31,7 +31,7 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	var open condition
 	open.add("tenant = ?", t.tenant)
 	open.add("created_at < ?", since)
-	shared.ReadBy(open.add, "action_seq", t.tenant, readBy)
+	shared.AddReadableBy(open.add, "action_seq", t.tenant, readBy)
 	for _, from := range []string{
 		`push INDEXED BY push_status
   WHERE status <> 'picking' AND status <> 'sent' AND status <> 'applied' AND status = 'queued'`,

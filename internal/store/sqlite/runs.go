@@ -56,11 +56,11 @@ func (t *tx) LockRun(id, item string) (*gatehouse.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if run.Steps, err = t.boardSteps(run, topSteps, seq); err != nil {
+	if run.Steps, err = t.transitionSteps(run, topSteps, seq); err != nil {
 		return nil, err
 	}
 	if item != "" && run.StepByID(item) == nil {
-		items, err := t.boardSteps(run, itemOfRun, t.tenant, item, seq)
+		items, err := t.transitionSteps(run, itemOfRun, t.tenant, item, seq)
 		if err != nil {
 			return nil, err
 		}

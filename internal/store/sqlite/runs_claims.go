@@ -9,7 +9,7 @@ import (
 
 const claimSteps = `
 UPDATE OR ROLLBACK step SET status = 'running', generation = generation + 1, attempts = attempts + 1,
-  lease_owner = ?1, lease_until = ?2, started_at = coalesce(started_at, ?3)
+  lease_owner = ?1, lease_until = ?2, started_at = ?3
 WHERE seq IN (SELECT seq FROM step INDEXED BY step_ready
   WHERE status = 'ready' AND tool = ?4 AND tenant = ?5 AND workspace = ?6 AND workflow = ?7
   ORDER BY ready_at, seq LIMIT ?8)

@@ -16,12 +16,12 @@ const (
 
 	// The step columns that a transition reads, without those that repeat the
 	// run's.
-	boardColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
+	transitionColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
   s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner,
   s.lease_until, s.created_at, s.ready_at,
   s.started_at, s.finished_at`
-	topSteps  = `SELECT ` + boardColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
-	itemOfRun = `SELECT ` + boardColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
+	topSteps  = `SELECT ` + transitionColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
+	itemOfRun = `SELECT ` + transitionColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
 	// One index lookup per state.
 	openItems = `WITH o (status) AS (VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
 SELECT o.status FROM o WHERE EXISTS (SELECT 1 FROM step s INDEXED BY step_items
@@ -63,8 +63,8 @@ func scanStep(r *stmt) (seq int64, s *gatehouse.Step) {
 	}
 }
 
-// boardSteps reads the steps of a run without their bodies.
-func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list []*gatehouse.Step, err error) {
+// transitionSteps reads the steps of a run without their bodies.
+func (t *readTx) transitionSteps(run *gatehouse.Run, sql string, args ...any) (list []*gatehouse.Step, err error) {
 	err = t.each(sql, func(r *stmt) error {
 		s := &gatehouse.Step{
 			Tenant: run.Tenant, RunID: run.ID, Workflow: run.Workflow, Workspace: run.Workspace,
@@ -73,7 +73,7 @@ func (t *readTx) boardSteps(run *gatehouse.Run, sql string, args ...any) (list [
 		}
 		list = append(list, s)
 		if s.Status == gatehouse.StepSucceeded || s.Status == gatehouse.StepCanceled {
-			return nil // a final step never moves again
+			return nil // LockRun may leave out the other fields of such a step
 		}
 		s.IdempotencyKey, s.Failure, s.ActionID, s.ChildRun, s.Event = r.Text(), shared.ScanFailure(r), r.Text(),
 			r.Text(), r.Text()
@@ -197,8 +197,8 @@ func (t *tx) insertStep(run int64, s *gatehouse.Step) error {
 	return err
 }
 
-// A key that another step holds is an ordinary answer, and must not undo the transaction. UPDATE OR FAIL keeps the
-// transaction, and needs no statement journal for a statement that changes one row.
+// If another step holds the idempotency key, UpdateStep returns ErrConflict, and the transaction must stay open. UPDATE
+// OR FAIL keeps it open, and needs no statement journal for a statement that changes one row.
 const updateStep = `UPDATE OR FAIL step
 SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped = ?5,
   failure_code = ?6, failure_detail = ?7,
@@ -208,8 +208,8 @@ SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped =
   finished_at = ?17
 WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 
-// UpdateStep writes the mutable fields of a step, guarded by the status and the
-// generation that its holder read. A heartbeat keeps the status.
+// UpdateStep writes the mutable fields of a step; ErrConflict unless the stored
+// status is from and the stored generation is generation. A heartbeat keeps the status.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	if err := t.Owns(s.Tenant); err != nil {
 		return err

@@ -61,7 +61,11 @@ func (s *stmt) bind(args []any) error {
 		if s.numbers != nil {
 			a = args[s.numbers[i]-1]
 		}
-		if rc := s.bindOne(int32(i+1), a, &at); rc != sqlite3.SQLITE_OK {
+		switch rc := s.bindOne(int32(i+1), a, &at); rc {
+		case sqlite3.SQLITE_OK:
+		case unsupported:
+			return fmt.Errorf("bind parameter %d: the type %T is not supported", i+1, a)
+		default:
 			return fmt.Errorf("bind parameter %d, a %T: %w", i+1, a, s.c.failure(rc))
 		}
 	}
@@ -79,15 +83,18 @@ func (s *stmt) readNumbers() error {
 		}
 		n, err := strconv.Atoi(number)
 		if err != nil || n < 1 || n > s.params {
-			return fmt.Errorf("parameter %s of %d", number, s.params)
+			return fmt.Errorf("parameter $%s is not one of the %d parameters", number, s.params)
 		}
 		s.numbers = append(s.numbers, n)
 	}
 	if s.numbers != nil && len(s.numbers) != s.params {
-		return errors.New("parameters with and without a number")
+		return errors.New("the statement mixes numbered and other parameters")
 	}
 	return nil
 }
+
+// unsupported is the result of bindOne for an argument whose type it does not know. It is not a code of SQLite.
+const unsupported int32 = -1
 
 func (s *stmt) bindOne(i int32, a any, at *uintptr) int32 {
 	tls := s.c.tls
@@ -123,7 +130,7 @@ func (s *stmt) bindOne(i int32, a any, at *uintptr) int32 {
 	case nil:
 		return sqlite3.Xsqlite3_bind_null(tls, s.p, i)
 	}
-	return sqlite3.SQLITE_MISUSE
+	return unsupported
 }
 
 func (s *stmt) bindText(i int32, v string, at *uintptr) int32 {

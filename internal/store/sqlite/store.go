@@ -32,6 +32,21 @@ type Config struct {
 	LockWait time.Duration
 }
 
+func (c *Config) setDefaults() {
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Readers <= 0 {
+		c.Readers = max(2, runtime.NumCPU())
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.LockWait == 0 {
+		c.LockWait = 2 * time.Second
+	}
+}
+
 // Store is a gatehouse.Store over one SQLite file.
 type Store struct {
 	config    Config
@@ -41,7 +56,7 @@ type Store struct {
 	lagLogged atomic.Int64 // when logStandstill last logged, in seconds since 1970
 	readers   chan *conn
 	writer    *writer
-	// checkpointer and writer are nil in a Reader. Then nothing is cached,
+	// checkpointer and writer are nil in a ReadOnlyStore. Then nothing is cached,
 	// because another process may write the file.
 	checkpointer *checkpointer
 	credentials  credentials
@@ -57,20 +72,9 @@ var _ gatehouse.Store = (*Store)(nil)
 // the file's lock: one process at a time.
 func Open(ctx context.Context, config Config) (*Store, error) {
 	if config.Path == "" {
-		return nil, errors.New("no path")
+		return nil, errors.New("sqlite: Config.Path is empty")
 	}
-	if config.Logger == nil {
-		config.Logger = slog.Default()
-	}
-	if config.Readers <= 0 {
-		config.Readers = max(2, runtime.NumCPU())
-	}
-	if config.Clock == nil {
-		config.Clock = time.Now
-	}
-	if config.LockWait == 0 {
-		config.LockWait = 2 * time.Second
-	}
+	config.setDefaults()
 	if err := os.MkdirAll(filepath.Dir(config.Path), 0o700); err != nil {
 		return nil, err
 	}
@@ -180,8 +184,8 @@ func (s *Store) logStandstill(behind time.Duration) {
 	}
 	now := time.Now().Unix()
 	if last := s.lagLogged.Load(); now-last >= 60 && s.lagLogged.CompareAndSwap(last, now) {
-		s.log.Error("sqlite: the wall clock is behind; the store's clock waits until it has caught up",
-			"behind", behind)
+		s.log.Error("sqlite: the wall clock is behind the store's clock; the store's time stands still until the wall clock "+
+			"catches up", "behind", behind)
 	}
 }
 
@@ -206,7 +210,8 @@ PRAGMA cache_size = -16000;
 	var mode string
 	_, err = c.first(`PRAGMA journal_mode`, func(r *stmt) error { mode = r.Text(); return nil })
 	if err == nil && mode != "wal" {
-		err = fmt.Errorf("this file system allows no write-ahead log (journal mode %s): is it a network drive?", mode)
+		err = fmt.Errorf("this file system does not support SQLite's write-ahead log (journal mode %s); "+
+			"a network drive is a typical cause", mode)
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.close())

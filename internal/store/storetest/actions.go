@@ -50,16 +50,16 @@ func (s *suite) actionRoundTrip() {
 
 func (s *suite) actionKeys() {
 	a := s.pending()
-	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.ID = a.ID }))
 	})
-	s.refused(gatehouse.ErrConflict, "the same key", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same key", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.IdempotencyKey = a.IdempotencyKey }))
 	})
-	s.refused(gatehouse.ErrConflict, "the same approval id", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same approval id", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.Approval.ID = a.Approval.ID }))
 	})
-	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.as("nobody").updateReturns(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(b *gatehouse.Action) { b.Tenant = "nobody" }))
 	})
 	s.same("the first", s.find(a.ID), a)
@@ -78,15 +78,16 @@ func (s *suite) actionMoves() {
 					s.Fatalf("%s to %s: is %s", from, to, got)
 				}
 				// The same move again finds another state.
-				s.refused(gatehouse.ErrConflict, "twice", func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
+				s.updateReturns(gatehouse.ErrConflict, "twice",
+					func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 				continue
 			}
-			s.refused(gatehouse.ErrConflict, string(from+" to "+to),
+			s.updateReturns(gatehouse.ErrConflict, string(from+" to "+to),
 				func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
 			// The transition table has the move, but the action is in another state than other.
 			for _, other := range gatehouse.Statuses() {
 				if other != from && other.CanMove(to) {
-					s.refused(gatehouse.ErrConflict, "claimed to be "+string(other), func(tx gatehouse.Tx) error {
+					s.updateReturns(gatehouse.ErrConflict, "claimed to be "+string(other), func(tx gatehouse.Tx) error {
 						return tx.MoveAction(move(a, other, to))
 					})
 				}
@@ -94,7 +95,7 @@ func (s *suite) actionMoves() {
 			s.same("after refusals", s.find(a.ID), before)
 		}
 	}
-	s.refused(gatehouse.ErrConflict, "a move of nothing", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a move of nothing", func(tx gatehouse.Tx) error {
 		return tx.MoveAction(
 			gatehouse.ActionMove{ID: "act_none", From: gatehouse.StatusPending, To: gatehouse.StatusRejected, Decided: true})
 	})
@@ -137,7 +138,7 @@ func (s *suite) actionFirstStatus() {
 		if gatehouse.Status("").CanMove(status) {
 			err = nil
 		}
-		s.refused(err, "insert as "+string(status), func(tx gatehouse.Tx) error {
+		s.updateReturns(err, "insert as "+string(status), func(tx gatehouse.Tx) error {
 			now := tx.Now()
 			return tx.InsertAction(s.action(now, func(a *gatehouse.Action) {
 				if a.Status = status; status.Decided() {
@@ -165,12 +166,12 @@ func (s *suite) actionLinks() {
 	if got := s.find(old.Superseded).Supersedes; got != old.ID {
 		s.Fatalf("supersedes is %q, want %q", got, old.ID)
 	}
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"a link from nothing",
 		func(tx gatehouse.Tx) error { return tx.LinkSuperseded("act_none", old.ID) },
 	)
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"a link to nothing",
 		func(tx gatehouse.Tx) error { return tx.LinkSuperseded(old.ID, "act_none") },

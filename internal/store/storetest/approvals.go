@@ -22,7 +22,8 @@ func (s *suite) approvalMoves() {
 			if from.CanMove(to) {
 				want, err = to, nil
 			}
-			s.refused(err, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, to) })
+			s.updateReturns(err, string(from+" to "+to),
+				func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, to) })
 			if got := s.find(a.ID).Approval.Status; got != want {
 				s.Fatalf("%s to %s: is %s", from, to, got)
 			}
@@ -55,13 +56,13 @@ func (s *suite) votes() {
 		return err
 	})
 	s.same("one vote per person", s.find(a.ID).Approval.Votes, []gatehouse.Vote{second, changed})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"a vote on nothing",
 		func(tx gatehouse.Tx) error { return tx.PutVote("apr_none", first) },
 	)
 	s.update(func(tx gatehouse.Tx) error { return tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalRejected) })
-	s.refused(gatehouse.ErrConflict, "a vote on a decided question", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a vote on a decided question", func(tx gatehouse.Tx) error {
 		return tx.PutVote(a.Approval.ID, vote("eve", gatehouse.Approve, tx.Now()))
 	})
 }
@@ -138,7 +139,7 @@ func (s *suite) writeAfterLock() {
 		return tx.MoveAction(move(b, gatehouse.StatusPending, gatehouse.StatusRejected))
 	})
 	s.same("the one that was read", s.find(a.ID).Status, gatehouse.StatusPending)
-	s.refused(gatehouse.ErrConflict, "a push of an action that is not approved", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a push of an action that is not approved", func(tx gatehouse.Tx) error {
 		if _, err := tx.LockAction(a.ID); err != nil {
 			return err
 		}
@@ -183,9 +184,9 @@ func (s *suite) writeAfterLock() {
 	s.same("after it all", s.find(a.ID).Status, gatehouse.StatusPending)
 }
 
-// lessons checks that the corpus has an entry for each action that people decided, and that the mirror has a row for
-// each applied change.
-func (s *suite) lessons() {
+// corpusAndMirror checks that the corpus has an entry for each action that people decided, and that the mirror has a
+// row for each applied change.
+func (s *suite) corpusAndMirror() {
 	a, b := s.pending(func(a *gatehouse.Action) {
 		a.Magnitude, a.Policy.Rules = &gatehouse.Magnitude{Amount: "2.50", Currency: "USD"}, nil
 	}), s.pending()
@@ -248,7 +249,7 @@ func (s *suite) lessons() {
 		}}, mirror...)
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	}
-	s.refused(gatehouse.ErrConflict, "a second mirror of an action",
+	s.updateReturns(gatehouse.ErrConflict, "a second mirror of an action",
 		func(tx gatehouse.Tx) error { return tx.InsertMirror(mirror[0]) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		c, err := walk(func(cursor string) (gatehouse.Page[*gatehouse.CorpusEntry], error) {

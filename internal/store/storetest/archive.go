@@ -37,8 +37,8 @@ func planned(families []gatehouse.ActionFamily) (ids []string) {
 	return ids
 }
 
-// put locks and archives families one by one, and returns the ids of the archived actions.
-func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (ids []string, err error) {
+// lockAndArchive locks and archives families one by one, and returns the ids of the archived actions.
+func lockAndArchive(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (ids []string, err error) {
 	for _, f := range families {
 		records, err := tx.LockEnded([]gatehouse.ActionFamily{f}, before)
 		if err != nil {
@@ -63,7 +63,7 @@ func put(tx gatehouse.Tx, families []gatehouse.ActionFamily, before time.Time) (
 func (s *suite) archive(before time.Time) (ids []string) {
 	s.Helper()
 	families := s.plan(before)
-	s.update(func(tx gatehouse.Tx) (err error) { ids, err = put(tx, families, before); return err })
+	s.update(func(tx gatehouse.Tx) (err error) { ids, err = lockAndArchive(tx, families, before); return err })
 	slices.Sort(ids)
 	return ids
 }
@@ -227,7 +227,7 @@ func (s *suite) archivePins() {
 	session := s.insertSession(ana, 1)
 	states := map[gatehouse.Status]*gatehouse.Action{}
 	var want []string
-	for _, status := range actionStatuses {
+	for _, status := range gatehouse.Statuses() {
 		states[status] = s.in(status)
 		switch status {
 		case gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown,
@@ -371,22 +371,22 @@ func (s *suite) archiveStays() {
 		return out
 	}
 	was := record()
-	s.refused(gatehouse.ErrConflict, "another action of its key", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "another action of its key", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.IdempotencyKey = "k" }))
 	})
-	s.refused(gatehouse.ErrConflict, "a move", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a move", func(tx gatehouse.Tx) error {
 		return tx.MoveAction(move(a, gatehouse.StatusApplied, gatehouse.StatusReversed))
 	})
-	s.refused(gatehouse.ErrNotFound, "a reversal", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a reversal", func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(n *gatehouse.Action) { n.Reverses = a.ID }))
 	})
-	s.refused(gatehouse.ErrNotFound, "a receipt", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a receipt", func(tx gatehouse.Tx) error {
 		return tx.InsertReceipt(&gatehouse.Receipt{
 			ID: "rcp_late", Tenant: tenant, ActionID: a.ID, PushID: p.ID, IdempotencyKey: "k", Outcome: gatehouse.ReceiptApplied,
 			Late: true, Source: "call", At: tx.Now(),
 		})
 	})
-	s.refused(gatehouse.ErrConflict, "archiving it again",
+	s.updateReturns(gatehouse.ErrConflict, "archiving it again",
 		func(tx gatehouse.Tx) error { return tx.PutArchived([]*gatehouse.Archived{was}) })
 	s.same("the row", record(), was)
 
@@ -404,8 +404,8 @@ func (s *suite) archiveUndone() {
 	want, before := s.find(a.ID), s.later()
 	families := s.plan(before)
 	boom := errors.New("boom")
-	s.refused(boom, "a batch that fails", func(tx gatehouse.Tx) error {
-		if _, err := put(tx, families, before); err != nil {
+	s.updateReturns(boom, "a batch that fails", func(tx gatehouse.Tx) error {
+		if _, err := lockAndArchive(tx, families, before); err != nil {
 			return err
 		}
 		return boom

@@ -29,7 +29,7 @@ func (s *suite) archiveWalls() {
 		return err
 	})
 	s.update(func(tx gatehouse.Tx) error {
-		_, err := put(tx, []gatehouse.ActionFamily{{Tenant: tenant, IDs: []string{a.ID}}}, before)
+		_, err := lockAndArchive(tx, []gatehouse.ActionFamily{{Tenant: tenant, IDs: []string{a.ID}}}, before)
 		return err
 	})
 	for who, want := range map[string]bool{tenant: true, other: false} {
@@ -128,7 +128,7 @@ func (s *suite) archiveRace() {
 				f := families[(i+n*actions/archivers)%len(families)]
 				var done []string
 				err := s.store.Update(context.Background(), f.Tenant, func(tx gatehouse.Tx) (err error) {
-					done, err = put(tx, []gatehouse.ActionFamily{f}, before)
+					done, err = lockAndArchive(tx, []gatehouse.ActionFamily{f}, before)
 					return err
 				})
 				if err != nil {

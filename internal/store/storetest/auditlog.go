@@ -272,15 +272,15 @@ func (s *suite) auditConflict() {
 		}
 	}
 	s.update(number(0, all[:2]))
-	s.refused(gatehouse.ErrConflict, "the same size again", number(0, all[2:]))
-	s.refused(gatehouse.ErrConflict, "a leaf that has its number", number(2, all[1:2]))
-	s.refused(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
-	s.refused(gatehouse.ErrConflict, "a row that does not exist",
+	s.updateReturns(gatehouse.ErrConflict, "the same size again", number(0, all[2:]))
+	s.updateReturns(gatehouse.ErrConflict, "a leaf that has its number", number(2, all[1:2]))
+	s.updateReturns(gatehouse.ErrConflict, "a gap", number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Index++ }))
+	s.updateReturns(gatehouse.ErrConflict, "a row that does not exist",
 		number(2, all[2:], func(l []*gatehouse.NumberedLeaf) { l[1].Row = 1 << 40 }))
-	s.refused(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a size ahead", func(tx gatehouse.Tx) error {
 		return tx.NumberLeaves(3, []*gatehouse.NumberedLeaf{{Row: all[2].Row, Index: 3}}, nil)
 	})
-	s.as("acme").refused(gatehouse.ErrConflict, "another tenant's row", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "another tenant's row", func(tx gatehouse.Tx) error {
 		return tx.NumberLeaves(0, []*gatehouse.NumberedLeaf{{Row: all[2].Row}}, nil)
 	})
 	s.same("still waiting", s.waiting(10), all[2:])

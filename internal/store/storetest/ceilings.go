@@ -128,7 +128,7 @@ func (s *suite) ceilings() {
 	s.update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings(a.ID) })
 	s.update(func(tx gatehouse.Tx) error { return reserve(tx, a.ID, claim("3")) })
 	want("reserved again", "3.000001")
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"a claim for an action that does not exist",
 		func(tx gatehouse.Tx) error { return reserve(tx, "act_none", claim("1")) },

@@ -32,12 +32,12 @@ func (s *suite) connectorVersions() {
 	}
 
 	newest(s, 0)
-	s.refused(gatehouse.ErrConflict, "a first version with a number above 1", insert(version(2, "act_1")))
+	s.updateReturns(gatehouse.ErrConflict, "a first version with a number above 1", insert(version(2, "act_1")))
 	first, second := version(1, "act_1"), version(2, "act_2")
 	s.update(insert(first))
-	s.refused(gatehouse.ErrConflict, "the same number", insert(version(1, "act_2")))
-	s.refused(gatehouse.ErrConflict, "the same action", insert(version(2, "act_1")))
-	s.refused(gatehouse.ErrConflict, "a gap", insert(version(3, "act_2")))
+	s.updateReturns(gatehouse.ErrConflict, "the same number", insert(version(1, "act_2")))
+	s.updateReturns(gatehouse.ErrConflict, "the same action", insert(version(2, "act_1")))
+	s.updateReturns(gatehouse.ErrConflict, "a gap", insert(version(3, "act_2")))
 	s.update(insert(second))
 	newest(s, 2)
 	s.view(func(tx gatehouse.ReadTx) error {

@@ -113,7 +113,8 @@ func (s *suite) notices() {
 		all = append([]*gatehouse.Notice{n}, all...)
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertNotice(n) })
 	}
-	s.refused(gatehouse.ErrConflict, "the same notice", func(tx gatehouse.Tx) error { return tx.InsertNotice(all[0]) })
+	s.updateReturns(gatehouse.ErrConflict, "the same notice",
+		func(tx gatehouse.Tx) error { return tx.InsertNotice(all[0]) })
 	foreign := *all[0]
 	foreign.Tenant, foreign.ID = "acme", "ntc_9"
 	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.InsertNotice(&foreign) })
@@ -205,7 +206,7 @@ func (s *suite) policyActions() {
 	s.update(insert(version("act_1")))
 	s.update(insert(version("")))
 	s.update(insert(version("")))
-	s.refused(gatehouse.ErrConflict, "the same action", insert(version("act_1")))
+	s.updateReturns(gatehouse.ErrConflict, "the same action", insert(version("act_1")))
 	s.view(func(tx gatehouse.ReadTx) error {
 		list, err := tx.ListPolicies()
 		if err == nil && list[len(list)-1].ActionID != "act_1" {

@@ -29,29 +29,29 @@ func (s *suite) deadLetters() {
 	for _, status := range []gatehouse.PushStatus{gatehouse.PushQueued, gatehouse.PushSent, gatehouse.PushApplied,
 		gatehouse.PushCanceled} {
 		p := s.pushIn(status)
-		s.refused(
+		s.updateReturns(
 			gatehouse.ErrConflict,
 			"marked as a dead letter: "+string(status),
 			func(tx gatehouse.Tx) error { return tx.MarkDeadLetter(p, effect) },
 		)
-		s.refused(
+		s.updateReturns(
 			gatehouse.ErrConflict,
 			"closed: "+string(status),
 			func(tx gatehouse.Tx) error { return tx.ClosePush(p.ID, "oz", "over") },
 		)
 	}
-	s.refused(gatehouse.ErrConflict, "an old generation is marked", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "an old generation is marked", func(tx gatehouse.Tx) error {
 		q := *failed
 		q.Generation--
 		return tx.MarkDeadLetter(&q, effect)
 	})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"an unknown outcome is closed",
 		func(tx gatehouse.Tx) error { return tx.ClosePush(unknown.ID, "oz", "over") },
 	)
 	s.as("acme").
-		refused(gatehouse.ErrConflict, "closed by another tenant",
+		updateReturns(gatehouse.ErrConflict, "closed by another tenant",
 			func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "over") })
 	s.same("marked", s.findPush(failed.ID), failed)
 
@@ -129,7 +129,7 @@ func (s *suite) deadLetters() {
 	check("closed", 1, "", unknown.ActionID)
 	s.same("the list without it", list(gatehouse.PushFilter{DeadLetters: true}), []string{unknown.ID})
 	s.same("it is still failed", list(gatehouse.PushFilter{Status: gatehouse.PushFailed}), []string{failed.ID})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"closed again",
 		func(tx gatehouse.Tx) error { return tx.ClosePush(failed.ID, "oz", "once more") },

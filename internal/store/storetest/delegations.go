@@ -49,19 +49,19 @@ func (s *suite) delegations() {
 		}
 		return err
 	})
-	s.as("acme").refused(
+	s.as("acme").updateReturns(
 		gatehouse.ErrNotFound,
 		"found in another tenant",
 		func(tx gatehouse.Tx) error { _, err := tx.FindDelegation(d.ID); return err },
 	)
-	s.as("acme").refused(
+	s.as("acme").updateReturns(
 		gatehouse.ErrConflict,
 		"ended in another tenant",
 		func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "eve") },
 	)
 	s.update(func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "ben") })
 	s.same("open after the end", ids(tenant, "prn_ben", true), []string(nil))
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"ended twice",
 		func(tx gatehouse.Tx) error { return tx.EndDelegation(d.ID, "ana") },

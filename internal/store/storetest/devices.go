@@ -51,13 +51,13 @@ func (s *suite) devices() {
 	s.same("ana's in another tenant", list("acme", "prn_ana"), []*gatehouse.Device(nil))
 	s.same("owners", owners(tenant), []string{"prn_ana", "prn_ben"})
 	s.same("owners in another tenant", owners("acme"), []string(nil))
-	s.as("acme").refused(gatehouse.ErrNotFound, "found in another tenant", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "found in another tenant", func(tx gatehouse.Tx) error {
 		_, err := tx.FindDevice(phone.ID)
 		return err
 	})
 
 	phone.LastSentAt, phone.LastMessage, phone.LastError = &now, "ntf_1", "slow down"
-	s.as("acme").refused(gatehouse.ErrOtherTenant, "update in another tenant",
+	s.as("acme").updateReturns(gatehouse.ErrOtherTenant, "update in another tenant",
 		func(tx gatehouse.Tx) error { return tx.UpdateDevice(phone) })
 	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.DeleteDevice(laptop.ID) })
 	if got := list(tenant, "prn_ana"); len(got) != 2 || got[1].LastSentAt != nil {

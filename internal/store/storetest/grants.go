@@ -66,8 +66,8 @@ func (s *suite) grants() {
 	s.same("without amounts", found(over.ID), &over)
 	find := func(tx gatehouse.Tx) error { _, err := tx.FindGrant(g.ID); return err }
 	lock := func(tx gatehouse.Tx) error { _, err := tx.LockGrant(g.ID); return err }
-	s.as("acme").refused(gatehouse.ErrNotFound, "found in another tenant", find)
-	s.as("acme").refused(gatehouse.ErrNotFound, "locked in another tenant", lock)
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "found in another tenant", find)
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "locked in another tenant", lock)
 
 	s.update(func(tx gatehouse.Tx) error {
 		held, err := tx.LockGrant(g.ID)
@@ -83,7 +83,7 @@ func (s *suite) grants() {
 	end := func(tx gatehouse.Tx) error { return tx.UpdateGrant(g) }
 	s.update(end)
 	s.same("ended", found(g.ID), g)
-	s.refused(gatehouse.ErrConflict, "ended twice", end)
+	s.updateReturns(gatehouse.ErrConflict, "ended twice", end)
 
 	a := s.pending()
 	v := gatehouse.Vote{

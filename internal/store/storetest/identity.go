@@ -49,22 +49,22 @@ func (s *suite) principals() {
 		}
 		return nil
 	})
-	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(
 			&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: ana.Name, Kind: gatehouse.KindPerson, Person: "prn_z",
 				CreatedAt: tx.Now()})
 	})
-	s.refused(gatehouse.ErrConflict, "the same name in another case", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same name in another case", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(
 			&gatehouse.Principal{ID: "prn_z", Tenant: tenant, Name: strings.ToUpper(ana.Name), Kind: gatehouse.KindPerson,
 				Person: "prn_z", CreatedAt: tx.Now()})
 	})
-	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(
 			&gatehouse.Principal{ID: ana.ID, Tenant: tenant, Name: "z", Kind: gatehouse.KindPerson, Person: "prn_z",
 				CreatedAt: tx.Now()})
 	})
-	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.as("nobody").updateReturns(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertPrincipal(
 			&gatehouse.Principal{ID: "prn_y", Tenant: "nobody", Name: "y", Kind: gatehouse.KindPerson, Person: "prn_y",
 				CreatedAt: tx.Now()})
@@ -81,7 +81,7 @@ func (s *suite) principals() {
 		s.same("for share", got, []*gatehouse.Principal{ana, bot})
 		return err
 	})
-	s.refused(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
 		return tx.UpdatePrincipal(&gatehouse.Principal{ID: "prn_none", Tenant: tenant, Name: "n", Person: "p"})
 	})
 	third := s.insertPrincipal()
@@ -104,11 +104,12 @@ func (s *suite) groups() {
 	finance, board := &gatehouse.Group{Tenant: tenant, Name: "finance", CreatedAt: at},
 		&gatehouse.Group{Tenant: tenant, Name: "board", CreatedAt: at}
 	s.update(func(tx gatehouse.Tx) error { return errors.Join(tx.InsertGroup(finance), tx.InsertGroup(board)) })
-	s.refused(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error { return tx.InsertGroup(finance) })
-	s.as("nobody").refused(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same name", func(tx gatehouse.Tx) error { return tx.InsertGroup(finance) })
+	s.as("nobody").updateReturns(gatehouse.ErrNotFound, "an unknown tenant", func(tx gatehouse.Tx) error {
 		return tx.InsertGroup(&gatehouse.Group{Tenant: "nobody", Name: "finance", CreatedAt: at})
 	})
-	s.refused(gatehouse.ErrNotFound, "deleting nothing", func(tx gatehouse.Tx) error { return tx.DeleteGroup("none") })
+	s.updateReturns(gatehouse.ErrNotFound, "deleting nothing",
+		func(tx gatehouse.Tx) error { return tx.DeleteGroup("none") })
 	s.view(func(tx gatehouse.ReadTx) error {
 		list, err := tx.ListGroups()
 		s.same("listed", list, []*gatehouse.Group{board, finance})
@@ -248,13 +249,13 @@ func (s *suite) keys() {
 	if !found(first) || !found(second) || found(key(3)) {
 		s.Fatal("FindKey found the wrong keys")
 	}
-	s.refused(gatehouse.ErrConflict, "the same hash", func(tx gatehouse.Tx) error { return tx.InsertKey(key(1)) })
-	s.refused(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same hash", func(tx gatehouse.Tx) error { return tx.InsertKey(key(1)) })
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown principal", func(tx gatehouse.Tx) error {
 		k := key(4)
 		k.PrincipalID = "prn_none"
 		return tx.InsertKey(k)
 	})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"revoking nothing",
 		func(tx gatehouse.Tx) error { return tx.RevokeKey("key_none") },
@@ -297,7 +298,7 @@ func (s *suite) keys() {
 			s.Fatalf("edit token %x, error %v, want %x", got, err, h)
 		}
 	}
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"a token of nobody",
 		func(tx gatehouse.Tx) error { return tx.PutEditToken("prn_none", [32]byte{1}) },
@@ -309,8 +310,8 @@ func (s *suite) tenants() {
 	acme := &gatehouse.Tenant{ID: "acme", CreatedAt: at}
 	s.as("acme").update(func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
 	s.as("acme").
-		refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
-	s.refused(gatehouse.ErrConflict, "the default tenant is there", func(tx gatehouse.Tx) error {
+		updateReturns(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertTenant(acme) })
+	s.updateReturns(gatehouse.ErrConflict, "the default tenant is there", func(tx gatehouse.Tx) error {
 		return tx.InsertTenant(&gatehouse.Tenant{ID: gatehouse.DefaultTenant, CreatedAt: at})
 	})
 	s.viewQueues(func(q gatehouse.ReadQueues) error {
@@ -374,7 +375,7 @@ func (s *suite) idempotency() {
 		}
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertIdempotency(o) })
 	}
-	s.refused(gatehouse.ErrConflict, "the same again", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same again", func(tx gatehouse.Tx) error {
 		return tx.InsertIdempotency(record(now, func(r *gatehouse.IdempotencyRecord) { r.Body = []byte("other") }))
 	})
 	s.same("after the refusal", find(r), r)
@@ -459,7 +460,8 @@ func (s *suite) policies() {
 	check(3)
 	s.update(func(tx gatehouse.Tx) error { return tx.ActivatePolicy(1) })
 	check(1)
-	s.refused(gatehouse.ErrNotFound, "an unknown version", func(tx gatehouse.Tx) error { return tx.ActivatePolicy(4) })
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown version",
+		func(tx gatehouse.Tx) error { return tx.ActivatePolicy(4) })
 	s.view(func(tx gatehouse.ReadTx) error {
 		if _, err := tx.FindPolicy(4); !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("FindPolicy: error %v", err)

@@ -51,9 +51,9 @@ func (s *suite) decideRace() {
 	}
 }
 
-// storm runs closures that fail with bad at the same time as closures that succeed: only the writes of the latter are
-// stored. check gets the error of each Update that failed.
-func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
+// mixedUpdates runs closures that fail with bad at the same time as closures that succeed: only the writes of the
+// latter are stored. check gets the error of each Update that failed.
+func (s *suite) mixedUpdates(bad func(tx gatehouse.Tx) error, check func(err error)) {
 	s.Helper()
 	const callers, rounds = 24, 4
 	var mu sync.Mutex
@@ -105,18 +105,18 @@ func (s *suite) storm(bad func(tx gatehouse.Tx) error, check func(err error)) {
 
 func (s *suite) failureIsolated() {
 	own := errors.New("own error")
-	s.storm(func(gatehouse.Tx) error { return own }, func(err error) {
+	s.mixedUpdates(func(gatehouse.Tx) error { return own }, func(err error) {
 		if err != own { //nolint:errorlint // it is returned as it is
 			s.Errorf("error %v, want the closure's own", err)
 		}
 	})
 	// A failing statement, and a violated foreign key.
-	s.storm(func(tx gatehouse.Tx) error { return tx.RevokeKey("key_none") }, func(err error) {
+	s.mixedUpdates(func(tx gatehouse.Tx) error { return tx.RevokeKey("key_none") }, func(err error) {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
 			s.Errorf("error %v, want not found", err)
 		}
 	})
-	s.storm(func(tx gatehouse.Tx) error {
+	s.mixedUpdates(func(tx gatehouse.Tx) error {
 		return tx.InsertAction(s.action(tx.Now(), func(a *gatehouse.Action) { a.Supersedes = "act_none" }))
 	}, func(err error) {
 		if !errors.Is(err, gatehouse.ErrNotFound) {
@@ -126,7 +126,7 @@ func (s *suite) failureIsolated() {
 }
 
 func (s *suite) panicIsolated() {
-	s.storm(func(gatehouse.Tx) error { panic("at the gate") }, func(err error) {
+	s.mixedUpdates(func(gatehouse.Tx) error { panic("at the gate") }, func(err error) {
 		if err == nil || !strings.Contains(err.Error(), "at the gate") {
 			s.Errorf("error %v, want the panic", err)
 		}

@@ -38,12 +38,12 @@ func (s *suite) ringKeys() {
 	s.as("acme").update(insert(other))
 	s.same("as it was stored", find(1), first)
 	s.same("another tenant's", find(other.Number), other)
-	s.refused(gatehouse.ErrNotFound, "an unknown number", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown number", func(tx gatehouse.Tx) error {
 		_, err := tx.FindRingKey(2)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a second key in use", insert(key(2)))
-	s.refused(gatehouse.ErrConflict, "a known number",
+	s.updateReturns(gatehouse.ErrConflict, "a second key in use", insert(key(2)))
+	s.updateReturns(gatehouse.ErrConflict, "a known number",
 		insert(key(1, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })))
 	secret := key(2, func(k *gatehouse.RingKey) { k.Purpose = "secrets" })
 	s.update(insert(secret))
@@ -60,10 +60,10 @@ func (s *suite) ringKeys() {
 	})
 	first.RetiredAt, first.EndsAt = &retired, &ends
 	s.same("retired", find(1), first)
-	s.refused(gatehouse.ErrConflict, "retired twice", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "retired twice", func(tx gatehouse.Tx) error {
 		return tx.RetireRingKey(first.ID, ends)
 	})
-	s.as("acme").refused(gatehouse.ErrConflict, "by another tenant", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "by another tenant", func(tx gatehouse.Tx) error {
 		return tx.RevokeRingKey(first.ID)
 	})
 	s.viewQueues(func(q gatehouse.ReadQueues) error {
@@ -97,7 +97,7 @@ func (s *suite) ringKeys() {
 		})
 		s.same("revoked", find(k.Number), k)
 	}
-	s.refused(gatehouse.ErrConflict, "revoked twice", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "revoked twice", func(tx gatehouse.Tx) error {
 		return tx.RevokeRingKey(first.ID)
 	})
 	s.update(insert(key(5))) // no key is in use
@@ -123,7 +123,7 @@ func (s *suite) reviews() {
 	s.update(insert(v))
 	s.update(insert(review("apr_1", "prn_2")))
 	s.update(insert(review("apr_2", ana.ID)))
-	s.refused(gatehouse.ErrConflict, "the same review twice", insert(review("apr_1", ana.ID)))
+	s.updateReturns(gatehouse.ErrConflict, "the same review twice", insert(review("apr_1", ana.ID)))
 	v.RecipientName = "ana"
 	s.view(func(tx gatehouse.ReadTx) error {
 		found, err := tx.FindReview(v.ID)
@@ -135,11 +135,11 @@ func (s *suite) reviews() {
 		s.same("by approval and recipient", found, v)
 		return err
 	})
-	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
 		_, err := tx.FindReview(v.ID)
 		return err
 	})
-	s.refused(gatehouse.ErrNotFound, "of nobody", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "of nobody", func(tx gatehouse.Tx) error {
 		_, err := tx.FindReviewOf("apr_1", "prn_3")
 		return err
 	})
@@ -147,11 +147,11 @@ func (s *suite) reviews() {
 	for range gatehouse.MaxCodeTries {
 		s.update(try)
 	}
-	s.refused(gatehouse.ErrConflict, "a try too many", try)
+	s.updateReturns(gatehouse.ErrConflict, "a try too many", try)
 	opened := func(tx gatehouse.Tx) error { return tx.MarkReviewOpened(v.ID) }
-	s.as("acme").refused(gatehouse.ErrConflict, "opened by another tenant", opened)
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "opened by another tenant", opened)
 	s.update(opened)
-	s.refused(gatehouse.ErrConflict, "opened twice", opened)
+	s.updateReturns(gatehouse.ErrConflict, "opened twice", opened)
 	purge := func(before time.Time) (n int) {
 		s.updateQueues(func(q gatehouse.Queues) (err error) { n, err = q.PurgeReviews(before, 2); return err })
 		return n

@@ -417,7 +417,7 @@ func (s *suite) listCursors() {
 			check("ListCorpus", c, err)
 			_, err = tx.ListPrincipals(c, 1)
 			check("ListPrincipals", c, err)
-			if !strings.HasPrefix(c, pushes) {
+			if c != pushes {
 				_, err = tx.ListPushes(gatehouse.PushFilter{Cursor: c})
 				check("ListPushes", c, err)
 			}

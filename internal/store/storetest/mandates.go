@@ -38,8 +38,8 @@ func (s *suite) mandates() {
 		}
 		return tx.InsertMandate(m)
 	})
-	s.refused(gatehouse.ErrConflict, "stored twice", func(tx gatehouse.Tx) error { return tx.InsertMandate(m) })
-	s.as("acme").refused(gatehouse.ErrOtherTenant, "stored by another tenant",
+	s.updateReturns(gatehouse.ErrConflict, "stored twice", func(tx gatehouse.Tx) error { return tx.InsertMandate(m) })
+	s.as("acme").updateReturns(gatehouse.ErrOtherTenant, "stored by another tenant",
 		func(tx gatehouse.Tx) error { return tx.InsertMandate(m) })
 	ids := func(in string, f gatehouse.MandateFilter) (list []string) {
 		f.Limit = 10
@@ -58,8 +58,8 @@ func (s *suite) mandates() {
 	s.same("of another tenant", ids("acme", gatehouse.MandateFilter{}), []string(nil))
 	find := func(tx gatehouse.Tx) error { _, err := tx.FindMandate(m.ID); return err }
 	lock := func(tx gatehouse.Tx) error { _, err := tx.LockMandate(m.ID); return err }
-	s.as("acme").refused(gatehouse.ErrNotFound, "found in another tenant", find)
-	s.as("acme").refused(gatehouse.ErrNotFound, "locked in another tenant", lock)
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "found in another tenant", find)
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "locked in another tenant", lock)
 
 	change := func(what string, fn func(*gatehouse.Mandate)) {
 		s.update(func(tx gatehouse.Tx) error {
@@ -103,5 +103,5 @@ func (s *suite) mandates() {
 		}
 	}
 	change("ended", func(m *gatehouse.Mandate) { m.End(now, "ana", gatehouse.GrantRevoked) })
-	s.refused(gatehouse.ErrConflict, "ended twice", func(tx gatehouse.Tx) error { return tx.UpdateMandate(m) })
+	s.updateReturns(gatehouse.ErrConflict, "ended twice", func(tx gatehouse.Tx) error { return tx.UpdateMandate(m) })
 }

@@ -52,10 +52,10 @@ func (s *suite) notifications() {
 	s.same("the first", s.note(first.ID), &want)
 	twin := *first
 	twin.ID = "ntf_twin"
-	s.refused(gatehouse.ErrConflict, "the same message of an entry", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same message of an entry", func(tx gatehouse.Tx) error {
 		return tx.InsertNotifications([]*gatehouse.Notification{&twin})
 	})
-	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's message", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "another tenant's message", func(tx gatehouse.Tx) error {
 		_, err := tx.FindNotification(first.ID)
 		return err
 	})
@@ -96,7 +96,7 @@ func (s *suite) notifications() {
 	now := s.now()
 	done.Status, done.DueAt, done.FinishedAt, done.LeaseOwner, done.Ref = gatehouse.NotificationAccepted, nil, &now,
 		"", "<id@x>"
-	s.refused(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
 		return tx.UpdateNotification(&done, gatehouse.NotificationSent, 0)
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateNotification(&done, gatehouse.NotificationSent, 1) })
@@ -177,12 +177,12 @@ func (s *suite) logPosition() {
 	at(-1)
 	s.update(func(tx gatehouse.Tx) error { return tx.MoveLogPosition(-1, 5) })
 	at(5)
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"a second beginning",
 		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(-1, 7) },
 	)
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"a stale move",
 		func(tx gatehouse.Tx) error { return tx.MoveLogPosition(4, 7) },

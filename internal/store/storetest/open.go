@@ -103,7 +103,7 @@ func (s *suite) opens() {
 		}
 		return nil
 	})
-	s.refused(gatehouse.ErrNotFound, "a revision of a missing action", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a revision of a missing action", func(tx gatehouse.Tx) error {
 		_, err := tx.OpenProposal(gatehouse.ProposalQuery{Supersedes: "act_none"})
 		return err
 	})
@@ -135,12 +135,12 @@ func (s *suite) opens() {
 	})
 	for _, q := range []gatehouse.PushQuery{{ActionID: a.ID, PushID: "psh_none"},
 		{ActionID: "act_none", PushID: p.ID}} {
-		s.refused(gatehouse.ErrNotFound, "a push that is missing", func(tx gatehouse.Tx) error {
+		s.updateReturns(gatehouse.ErrNotFound, "a push that is missing", func(tx gatehouse.Tx) error {
 			_, err := tx.OpenPush(q)
 			return err
 		})
 	}
-	s.refused(gatehouse.ErrNotFound, "a step of a missing run", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a step of a missing run", func(tx gatehouse.Tx) error {
 		_, err := tx.OpenStep("run_none", "")
 		return err
 	})

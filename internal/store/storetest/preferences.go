@@ -41,7 +41,7 @@ func (s *suite) preferences() {
 	s.same("ana's", list(tenant, "prn_ana"), []*gatehouse.Preference{mail, phones})
 	s.same("everybody's", list(tenant, ""), []*gatehouse.Preference{mail, phones, bens})
 	s.same("in another tenant", list("acme", ""), []*gatehouse.Preference(nil))
-	s.as("acme").refused(gatehouse.ErrOtherTenant, "put in another tenant", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrOtherTenant, "put in another tenant", func(tx gatehouse.Tx) error {
 		return tx.PutPreference(mail)
 	})
 	later := now.Add(time.Hour)

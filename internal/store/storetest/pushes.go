@@ -21,7 +21,7 @@ func (s *suite) pushRoundTrip() {
 	at := s.now()
 	late := func(d time.Duration) *time.Time { t := at.Add(d); return &t }
 	p.Status, p.Attempts, p.AttemptBase, p.LastError, p.ErrorCode = gatehouse.PushPicking, 3, 1, "e", "c"
-	p.NotBefore, p.NextAttempt, p.PickedAt, p.SentAt = at, late(1), late(time.Second), late(2*time.Second)
+	p.NotBefore, p.PickedAt, p.SentAt = at, late(time.Second), late(2*time.Second)
 	p.AppliedAt, p.FinishedAt, p.Generation, p.LeaseOwner, p.LeaseUntil, p.Replays = late(3*time.Second),
 		late(4*time.Second), 2, "w", late(time.Hour), 4
 	p.PutBack = 5
@@ -43,7 +43,7 @@ func (s *suite) pushRoundTrip() {
 		s.same("counts", counts, map[gatehouse.PushStatus]int{gatehouse.PushPicking: 1})
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a second push of an action", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a second push of an action", func(tx gatehouse.Tx) error {
 		q := push(a, tx.Now())
 		q.ID = "psh_other"
 		return tx.InsertPush(q)
@@ -83,7 +83,8 @@ func (s *suite) pushMoves() {
 			if from.CanMove(to) || from == to {
 				want, err = &q, nil
 			}
-			s.refused(err, string(from+" to "+to), func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, from, p.Generation) })
+			s.updateReturns(err, string(from+" to "+to),
+				func(tx gatehouse.Tx) error { return tx.UpdatePush(&q, from, p.Generation) })
 			s.same(string(from+" to "+to), s.findPush(p.ID), want)
 		}
 	}
@@ -95,15 +96,15 @@ func (s *suite) pushNeedsApproval() {
 			continue
 		}
 		a := s.in(status)
-		s.refused(gatehouse.ErrConflict, "a push of an action that is "+string(status), func(tx gatehouse.Tx) error {
+		s.updateReturns(gatehouse.ErrConflict, "a push of an action that is "+string(status), func(tx gatehouse.Tx) error {
 			return tx.InsertPush(push(a, tx.Now()))
 		})
 	}
-	s.refused(gatehouse.ErrNotFound, "a push of nothing", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a push of nothing", func(tx gatehouse.Tx) error {
 		return tx.InsertPush(push(&gatehouse.Action{Tenant: tenant, ID: "act_none"}, tx.Now()))
 	})
 	a := s.in(gatehouse.StatusApproved)
-	s.refused(gatehouse.ErrConflict, "a push that begins as sent", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a push that begins as sent", func(tx gatehouse.Tx) error {
 		p := push(a, tx.Now())
 		p.Status = gatehouse.PushSent
 		return tx.InsertPush(p)
@@ -117,18 +118,18 @@ func (s *suite) pushFence() {
 	p.Generation = 2
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, gatehouse.PushPicking, 1) })
 	stale.Status = gatehouse.PushSent
-	s.refused(gatehouse.ErrConflict, "an old generation",
+	s.updateReturns(gatehouse.ErrConflict, "an old generation",
 		func(tx gatehouse.Tx) error { return tx.UpdatePush(&stale, gatehouse.PushPicking, 1) })
 	raised := stale
 	raised.Generation = 2
-	s.refused(gatehouse.ErrConflict, "an old generation that is raised", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "an old generation that is raised", func(tx gatehouse.Tx) error {
 		return tx.UpdatePush(&raised, gatehouse.PushPicking, 1)
 	})
 	lower := *p
 	lower.Generation = 1
-	s.refused(gatehouse.ErrConflict, "a generation that falls",
+	s.updateReturns(gatehouse.ErrConflict, "a generation that falls",
 		func(tx gatehouse.Tx) error { return tx.UpdatePush(&lower, gatehouse.PushPicking, 2) })
-	s.refused(gatehouse.ErrConflict, "another state", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "another state", func(tx gatehouse.Tx) error {
 		q := *p
 		q.Status = gatehouse.PushApplied
 		return tx.UpdatePush(&q, gatehouse.PushSent, 2)
@@ -324,8 +325,8 @@ func (s *suite) receipts() {
 		s.update(func(tx gatehouse.Tx) error { return tx.InsertReceipt(r) })
 		s.same("the latest that is not late", s.find(a.ID).Receipt, all[min(i, 1)])
 	}
-	s.refused(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertReceipt(done) })
-	s.refused(gatehouse.ErrNotFound, "a receipt of nothing", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same id", func(tx gatehouse.Tx) error { return tx.InsertReceipt(done) })
+	s.updateReturns(gatehouse.ErrNotFound, "a receipt of nothing", func(tx gatehouse.Tx) error {
 		r := receipt(gatehouse.ReceiptApplied)
 		r.PushID = "psh_none"
 		return tx.InsertReceipt(r)

@@ -59,7 +59,6 @@ func (s *suite) readers() {
 	})
 	mine = append(mine, revised.ID, again.ID, fromRun.ID, fromChild.ID)
 	slices.Sort(mine)
-	sorted := func(ids []string) []string { slices.Sort(ids); return ids }
 	for _, f := range []gatehouse.ActionFilter{{}, {Sort: gatehouse.SortUrgency}, {Status: gatehouse.StatusPending}} {
 		f.ReadBy = "prn_mine"
 		s.same("what the reader sees, sorted by "+string(f.Sort), sorted(s.list(f)), mine)

@@ -183,7 +183,7 @@ func (s *suite) workflows() {
 	other := s.workflow(tenant, "alpha", 1)
 	again := *second
 	again.ID = "wfl_again"
-	s.refused(gatehouse.ErrConflict, "a version that exists",
+	s.updateReturns(gatehouse.ErrConflict, "a version that exists",
 		func(tx gatehouse.Tx) error { return tx.InsertWorkflow(&again) })
 	before := s.now().Add(-time.Hour)
 	ended, open, old := s.newRun(second), s.newRun(first), s.newRun(first)
@@ -345,12 +345,12 @@ func (s *suite) runRoundTrip() {
 		locked.Steps[i] = used(st)
 	}
 	s.same("the locked run", locked, &light)
-	s.refused(gatehouse.ErrNotFound, "items of no run", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "items of no run", func(tx gatehouse.Tx) error {
 		item := *items[0]
 		item.ID, item.RunID = "stp_y", "run_x"
 		return tx.InsertSteps(&item)
 	})
-	s.refused(gatehouse.ErrNotFound, "a run of no workflow", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a run of no workflow", func(tx gatehouse.Tx) error {
 		return tx.InsertRun(
 			&gatehouse.Run{ID: "run_z", Tenant: tenant, Workflow: "nobody", Version: 1, Status: gatehouse.RunQueued,
 				Trigger: gatehouse.TriggerAPI, CreatedAt: r.CreatedAt})
@@ -387,7 +387,7 @@ func (s *suite) runKeys() {
 	s.insert(r, named(w, "", ""), named(w, "", "")) // an empty ref or key is none
 	for what, known := range map[string]*gatehouse.Run{"trigger_ref": named(w, "INC1", "k2"),
 		"idempotency key": named(w, "INC2", "k1")} {
-		s.refused(gatehouse.ErrConflict, "a known "+what, func(tx gatehouse.Tx) error { return tx.InsertRun(known) })
+		s.updateReturns(gatehouse.ErrConflict, "a known "+what, func(tx gatehouse.Tx) error { return tx.InsertRun(known) })
 		if err := s.store.View(s.Context(), tenant,
 			func(tx gatehouse.ReadTx) error {
 				_, err := tx.FindRun(
@@ -401,14 +401,14 @@ func (s *suite) runKeys() {
 	s.insert(named(other, "INC1", "k3")) // the same ref in another workflow
 	item := s.newStep(r, "a[0]", 0)
 	item.IdempotencyKey = "k1"
-	s.refused(gatehouse.ErrConflict, "an item with a known key",
+	s.updateReturns(gatehouse.ErrConflict, "an item with a known key",
 		func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
 	item.Key, item.IdempotencyKey = "a", ""
-	s.refused(gatehouse.ErrConflict, "a step that the run has",
+	s.updateReturns(gatehouse.ErrConflict, "a step that the run has",
 		func(tx gatehouse.Tx) error { return tx.InsertSteps(item) })
 	_, st := s.one(w)
 	running := moved(st, gatehouse.StepRunning, s.now(), func(n *gatehouse.Step) { n.IdempotencyKey = "k1" })
-	s.refused(gatehouse.ErrConflict, "taking a known key",
+	s.updateReturns(gatehouse.ErrConflict, "taking a known key",
 		func(tx gatehouse.Tx) error { return tx.UpdateStep(running, st.Status, 0) })
 	s.same("the step that was refused", s.findStep(st), st)
 	holder := func() (got *gatehouse.Step, err error) {
@@ -451,7 +451,7 @@ func (s *suite) runLists() {
 		r.Input = gatehouse.JSON(fmt.Sprintf(`{"customer":"C-%d","inner":{"customer":"C-9"},"n":1%d}`, i%4, i))
 		inputs[r.ID] = r.Input
 		if i%4 < 2 {
-			r.CreatedAt = all0(all, r).CreatedAt // several with the same time
+			r.CreatedAt = firstOr(all, r).CreatedAt // several with the same time
 		}
 		s.insert(r)
 		if i%2 == 1 {
@@ -516,8 +516,8 @@ func (s *suite) runLists() {
 	})
 }
 
-// all0 returns the first run of the list, or r if the list is empty.
-func all0(list []*gatehouse.Run, r *gatehouse.Run) *gatehouse.Run {
+// firstOr returns the first run of the list, or r if the list is empty.
+func firstOr(list []*gatehouse.Run, r *gatehouse.Run) *gatehouse.Run {
 	if len(list) > 0 {
 		return list[0]
 	}

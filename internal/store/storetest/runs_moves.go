@@ -40,7 +40,7 @@ func (s *suite) runMoves() {
 	s.moveRun(r, gatehouse.RunRunning)
 	stale := *r
 	stale.Status = gatehouse.RunRunning
-	s.refused(gatehouse.ErrConflict, "from another state",
+	s.updateReturns(gatehouse.ErrConflict, "from another state",
 		func(tx gatehouse.Tx) error { return tx.MoveRun(&stale, gatehouse.RunQueued) })
 	// All mutable fields change; the output stays unless a new one is given.
 	r.Stop, r.Writes, r.Failure, r.Output = gatehouse.RunCanceled, 7, &gatehouse.Failure{Code: "c", Detail: "d"},
@@ -135,7 +135,7 @@ func (s *suite) stepColumns() {
 			return tx.UpdateStep(&c, gatehouse.StepRunning, 1)
 		},
 	} {
-		s.refused(gatehouse.ErrConflict, what, try)
+		s.updateReturns(gatehouse.ErrConflict, what, try)
 	}
 	s.same("after all that was refused", s.findStep(st), st)
 }
@@ -187,14 +187,14 @@ func (s *suite) stepPass() {
 	} {
 		c := passed(st)
 		change(c)
-		s.refused(gatehouse.ErrConflict, what, func(tx gatehouse.Tx) error { return tx.PassStep(c, "w") })
+		s.updateReturns(gatehouse.ErrConflict, what, func(tx gatehouse.Tx) error { return tx.PassStep(c, "w") })
 	}
 	s.same("after all that was refused", s.findStep(st), st)
 	s.update(func(tx gatehouse.Tx) error {
 		return tx.UpdateStep(moved(st, gatehouse.StepReady, at), gatehouse.StepBlocked, 0)
 	})
 	attempts(first)
-	s.refused(gatehouse.ErrConflict, "a step that is ready already",
+	s.updateReturns(gatehouse.ErrConflict, "a step that is ready already",
 		func(tx gatehouse.Tx) error { return tx.PassStep(passed(st), "w") })
 	skipped := passed(r.Steps[2])
 	skipped.Skipped, skipped.Output = true, "null"

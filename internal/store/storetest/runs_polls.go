@@ -331,10 +331,10 @@ func (s *suite) schedules() {
 		return err
 	})
 	for _, sc := range []*gatehouse.Schedule{at(w, time.Hour), &gone} {
-		s.refused(gatehouse.ErrConflict, "a schedule that has moved",
+		s.updateReturns(gatehouse.ErrConflict, "a schedule that has moved",
 			func(tx gatehouse.Tx) error { return tx.PutSchedule(sc, base) })
 	}
-	s.refused(gatehouse.ErrNotFound, "a schedule of no workflow", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrNotFound, "a schedule of no workflow", func(tx gatehouse.Tx) error {
 		return tx.PutSchedule(&gatehouse.Schedule{Tenant: tenant, Workflow: "x", Version: 1, NextAt: base}, time.Time{})
 	})
 	due(at(w, -2*time.Minute), at(v, -time.Second))

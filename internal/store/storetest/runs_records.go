@@ -32,11 +32,11 @@ func (s *suite) attempts() {
 		s.same("attempts", got, want)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a lease that already has an outcome",
+	s.updateReturns(gatehouse.ErrConflict, "a lease that already has an outcome",
 		func(tx gatehouse.Tx) error { return tx.InsertAttempt(of(st, 2, "failed_terminal")) })
 	nobody := of(st, 3, "x")
 	nobody.StepID = "stp_x"
-	s.refused(gatehouse.ErrNotFound, "an attempt at no step",
+	s.updateReturns(gatehouse.ErrNotFound, "an attempt at no step",
 		func(tx gatehouse.Tx) error { return tx.InsertAttempt(nobody) })
 }
 
@@ -116,7 +116,7 @@ func (s *suite) signals() {
 	s.same("the next", take(r, "go"), third)
 	s.same("of another name", take(r, "stop"), second)
 	for name, of := range map[string]*gatehouse.Run{"go": r, "come": other} {
-		s.refused(
+		s.updateReturns(
 			gatehouse.ErrNotFound,
 			"none is left",
 			func(tx gatehouse.Tx) error { _, err := tx.TakeSignal(of.ID, name); return err },
@@ -127,8 +127,8 @@ func (s *suite) signals() {
 		s.same("all of the run", got, []*gatehouse.Signal{first, second, third})
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "a known id", func(tx gatehouse.Tx) error { return tx.InsertSignal(first) })
-	s.refused(gatehouse.ErrNotFound, "to no run", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a known id", func(tx gatehouse.Tx) error { return tx.InsertSignal(first) })
+	s.updateReturns(gatehouse.ErrNotFound, "to no run", func(tx gatehouse.Tx) error {
 		return tx.InsertSignal(&gatehouse.Signal{Tenant: tenant, RunID: "run_x", ID: "sig_x", Name: "go", At: now})
 	})
 }
@@ -150,9 +150,9 @@ func (s *suite) runContributors() {
 	s.same("contributors", list(tenant, r.ID), []string{"prn_a", "prn_b"})
 	s.same("contributors to the run beside", list(tenant, beside.ID), []string{"prn_c"})
 	s.same("contributors as another tenant sees them", list("acme", r.ID), []string(nil))
-	s.refused(gatehouse.ErrNotFound, "a contributor to no run",
+	s.updateReturns(gatehouse.ErrNotFound, "a contributor to no run",
 		func(tx gatehouse.Tx) error { return tx.InsertRunContributor("run_x", "prn_a") })
-	s.as("acme").refused(gatehouse.ErrNotFound, "a contributor to another tenant's run",
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "a contributor to another tenant's run",
 		func(tx gatehouse.Tx) error { return tx.InsertRunContributor(r.ID, "prn_a") })
 }
 
@@ -193,7 +193,7 @@ func (s *suite) reflexions() {
 	})
 	again := *all[0]
 	again.ID = "rfx_again"
-	s.refused(gatehouse.ErrConflict, "a second one of a run",
+	s.updateReturns(gatehouse.ErrConflict, "a second one of a run",
 		func(tx gatehouse.Tx) error { return tx.InsertReflexion(&again) })
 }
 
@@ -242,8 +242,8 @@ func (s *suite) bundles() {
 	if got := s.findRun(tenant, second.ID).Evidence; got != b.SHA256 {
 		s.Errorf("the run's evidence is %q", got)
 	}
-	s.refused(gatehouse.ErrConflict, "a second bundle", func(tx gatehouse.Tx) error { return tx.InsertBundle(b) })
-	s.refused(gatehouse.ErrNotFound, "a bundle of no run", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a second bundle", func(tx gatehouse.Tx) error { return tx.InsertBundle(b) })
+	s.updateReturns(gatehouse.ErrNotFound, "a bundle of no run", func(tx gatehouse.Tx) error {
 		c := *b
 		c.RunID = "run_x"
 		return tx.InsertBundle(&c)

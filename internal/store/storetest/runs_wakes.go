@@ -38,12 +38,6 @@ func ended(status gatehouse.Status) bool {
 	return true
 }
 
-var actionStatuses = []gatehouse.Status{
-	gatehouse.StatusPending, gatehouse.StatusApproved, gatehouse.StatusPushing, gatehouse.StatusUnknown,
-	gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusExpired,
-	gatehouse.StatusCanceled, gatehouse.StatusSuperseded, gatehouse.StatusReversed, gatehouse.StatusDenied,
-}
-
 // actionWakes parks steps before and after their action reaches each state.
 func (s *suite) actionWakes() {
 	w := s.workflow(tenant, "triage", 1)
@@ -52,7 +46,7 @@ func (s *suite) actionWakes() {
 		s.moveStep(st, gatehouse.StepWaitingApproval, func(n *gatehouse.Step) { n.ActionID = a.ID })
 		return st
 	}
-	for _, status := range actionStatuses {
+	for _, status := range gatehouse.Statuses() {
 		after := park(s.in(status))
 		s.wakes("parked on what is "+string(status), after, ended(status))
 		if status == gatehouse.StatusDenied {

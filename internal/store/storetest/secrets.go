@@ -48,8 +48,8 @@ func (s *suite) secrets() {
 	first := secret(1, 1)
 	s.update(put(first))
 	stored("as it was set", first)
-	s.refused(gatehouse.ErrConflict, "set twice", put(first))
-	s.refused(gatehouse.ErrConflict, "a version left out", put(secret(3, 3)))
+	s.updateReturns(gatehouse.ErrConflict, "set twice", put(first))
+	s.updateReturns(gatehouse.ErrConflict, "a version left out", put(secret(3, 3)))
 	keyless := secret(2, 2)
 	keyless.RingKey = "rgk_none"
 	if err := s.store.Update(context.Background(), s.tenant, put(keyless)); err == nil {
@@ -65,15 +65,15 @@ func (s *suite) secrets() {
 	s.update(put(second))
 	second.LastUsedAt = &used
 	stored("rotated", second)
-	s.refused(gatehouse.ErrConflict, "an old version", put(secret(2, 9)))
+	s.updateReturns(gatehouse.ErrConflict, "an old version", put(secret(2, 9)))
 
 	var revoked time.Time
 	revoke := func(tx gatehouse.Tx) error { revoked = tx.Now(); return tx.RevokeSecret("shop-token", "prn_2") }
-	s.as("acme").refused(gatehouse.ErrConflict, "revoked by another tenant", revoke)
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "revoked by another tenant", revoke)
 	s.update(revoke)
 	second.RevokedAt, second.RevokedBy, second.Sealed, second.RingKey = &revoked, "prn_2", nil, ""
 	stored("revoked", second)
-	s.refused(gatehouse.ErrConflict, "revoked twice", revoke)
+	s.updateReturns(gatehouse.ErrConflict, "revoked twice", revoke)
 	third := secret(3, 3)
 	s.update(put(third))
 	third.LastUsedAt = &used
@@ -84,7 +84,7 @@ func (s *suite) secrets() {
 		s.same("another tenant's list", len(list), 0)
 		return err
 	})
-	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "another tenant's", func(tx gatehouse.Tx) error {
 		_, err := tx.FindSecret("shop-token")
 		return err
 	})
@@ -105,12 +105,12 @@ func (s *suite) resealed(key *gatehouse.RingKey) {
 	s.same("under the old master key", under("m1"), []*gatehouse.RingKey{key})
 	sealed := make([]byte, 80)
 	reseal := func(tx gatehouse.Tx) error { return tx.ResealRingKey(key.ID, "m1", sealed, "m2") }
-	s.as("acme").refused(gatehouse.ErrConflict, "resealed by another tenant", reseal)
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "resealed by another tenant", reseal)
 	s.update(reseal)
 	key.Sealed, key.Master = sealed, "m2"
 	s.same("under the old one, afterwards", len(under("m1")), 0)
 	s.same("under the new one", under("m2"), []*gatehouse.RingKey{key})
-	s.refused(gatehouse.ErrConflict, "resealed twice", reseal)
+	s.updateReturns(gatehouse.ErrConflict, "resealed twice", reseal)
 	var at time.Time
 	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.RetireRingKey(key.ID, at) })
 	key.RetiredAt, key.EndsAt = &at, &at

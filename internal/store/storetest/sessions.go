@@ -60,7 +60,7 @@ func (s *suite) sessions() {
 		"nobody's":      {gatehouse.ErrNotFound, &gatehouse.Principal{Tenant: tenant, ID: "prn_none"}, 9},
 	} {
 		n := s.session(refuse.p)
-		s.refused(refuse.want, what, func(tx gatehouse.Tx) error { return tx.InsertSession(n, [32]byte{refuse.hash}) })
+		s.updateReturns(refuse.want, what, func(tx gatehouse.Tx) error { return tx.InsertSession(n, [32]byte{refuse.hash}) })
 	}
 
 	seen := first.LastSeenAt.Add(time.Minute)
@@ -78,7 +78,7 @@ func (s *suite) sessions() {
 	touch(first.ID, seen.Add(time.Minute))
 	first.RevokedAt = &at
 	s.same("revoked once, and not touched", s.sessionOf(first.ID), first)
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"revoking nothing",
 		func(tx gatehouse.Tx) error { return tx.RevokeSession("ses_none") },
@@ -171,7 +171,8 @@ func (s *suite) setupLinks() {
 	s.update(func(tx gatehouse.Tx) error { at = tx.Now(); return tx.UseSetupLink(first.ID) })
 	first.UsedAt = &at
 	s.same("used", find(1), first)
-	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseSetupLink(first.ID) })
+	s.updateReturns(gatehouse.ErrConflict, "using it again",
+		func(tx gatehouse.Tx) error { return tx.UseSetupLink(first.ID) })
 	second := link(ana, 3)
 	third := link(ana, 4)
 	if l := find(3); !l.ExpiresAt.Before(second.ExpiresAt) || l.ExpiresAt.After(s.now()) {
@@ -242,19 +243,19 @@ func (s *suite) credentials() {
 		s.same("nobody else's", len(keys), 0)
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "the same identity for another",
+	s.updateReturns(gatehouse.ErrConflict, "the same identity for another",
 		func(tx gatehouse.Tx) error { return tx.InsertIdentity(identity(ben, "1")) })
-	s.refused(gatehouse.ErrConflict, "the same credential for another",
+	s.updateReturns(gatehouse.ErrConflict, "the same credential for another",
 		func(tx gatehouse.Tx) error { return tx.InsertPasskey(key(ben, 1)) })
-	s.refused(gatehouse.ErrConflict, "a counter that has moved", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a counter that has moved", func(tx gatehouse.Tx) error {
 		return tx.UsePasskey(k.ID, k.Credential, 9, 6)
 	})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"unlinking nothing",
 		func(tx gatehouse.Tx) error { return tx.DeleteIdentity(i.Issuer, "3") },
 	)
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrNotFound,
 		"removing nothing",
 		func(tx gatehouse.Tx) error { return tx.DeletePasskey("pky_none") },
@@ -315,9 +316,9 @@ func (s *suite) ceremonies() {
 	}
 	wg.Wait()
 	s.same("taken once", taken, []*gatehouse.Ceremony{ceremony(1, now.Add(time.Hour))})
-	s.refused(gatehouse.ErrNotFound, "an expired one",
+	s.updateReturns(gatehouse.ErrNotFound, "an expired one",
 		func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{2}); return err })
-	s.refused(gatehouse.ErrNotFound, "an unknown one",
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown one",
 		func(tx gatehouse.Tx) error { _, err := tx.TakeCeremony([32]byte{3}); return err })
 	insert(ceremony(4, now.Add(time.Hour)))
 	insert(ceremony(2, now.Add(time.Hour))) // the expired one has made room
@@ -358,13 +359,13 @@ func (s *suite) stepUps() {
 		}
 	}
 	s.update(func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
-	s.refused(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
+	s.updateReturns(gatehouse.ErrConflict, "using it again", func(tx gatehouse.Tx) error { return tx.UseStepUp(u.ID) })
 	if got := find(n.ID, a.ID, "sha256:1", since); got != nil {
 		s.Errorf("a used one was found: %+v", got)
 	}
-	s.refused(gatehouse.ErrNotFound, "an unknown action",
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown action",
 		func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof(n.ID, "act_none", "sha256:1", now)) })
-	s.refused(gatehouse.ErrNotFound, "an unknown session",
+	s.updateReturns(gatehouse.ErrNotFound, "an unknown session",
 		func(tx gatehouse.Tx) error { return tx.InsertStepUp(proof("ses_none", a.ID, "sha256:1", now)) })
 }
 

@@ -42,10 +42,10 @@ func (s *suite) slackClicks() {
 	s.same("the click", find(first.ID), first)
 	twin := *first
 	twin.ID = "clk_twin"
-	s.refused(gatehouse.ErrConflict, "the same interaction again", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "the same interaction again", func(tx gatehouse.Tx) error {
 		return tx.InsertSlackClick(&twin)
 	})
-	s.as("acme").refused(gatehouse.ErrNotFound, "another tenant's click", func(tx gatehouse.Tx) error {
+	s.as("acme").updateReturns(gatehouse.ErrNotFound, "another tenant's click", func(tx gatehouse.Tx) error {
 		_, err := tx.FindSlackClick(first.ID)
 		return err
 	})
@@ -86,7 +86,7 @@ func (s *suite) slackClicks() {
 	}
 	now := s.now()
 	held.Result, held.Said, held.DueAt, held.FinishedAt, held.LeaseOwner = "decided", "done", nil, &now, ""
-	s.refused(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
 		return tx.UpdateSlackClick(held, 0)
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateSlackClick(held, 1) })
@@ -208,7 +208,7 @@ func (s *suite) cards() {
 	}
 	done := *held
 	done.DueAt, done.Shown = nil, "b"
-	s.refused(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a stale claim", func(tx gatehouse.Tx) error {
 		return tx.UpdateCard(&done, held.Generation-1)
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdateCard(&done, held.Generation) })

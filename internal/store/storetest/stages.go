@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -90,10 +91,12 @@ func (s *suite) stages() {
 		[]string{string(got.Status), string(got.DecidedVia), string(got.Approval.Status)},
 		[]string{"rejected", "policy", "expired"},
 	)
+	listed := s.list(gatehouse.ActionFilter{Status: gatehouse.StatusExpired})
+	s.same("rejected by time, in the list of expired", slices.Contains(listed, rejects.ID), false)
 }
 
-// moments checks which approvals TimelyActions lists: those with a due Moment, such as a reminder or the next stage,
-// that the log does not have yet.
+// moments checks which actions ActionsWithDueMoments lists: those with a due Moment, such as a reminder or the next
+// stage, that the log does not have yet.
 func (s *suite) moments() {
 	fresh := s.pending(timing)
 	half := s.pending(timing, born(40*time.Minute))
@@ -103,32 +106,32 @@ func (s *suite) moments() {
 		return tx.MoveApproval(answered.Approval.ID, gatehouse.ApprovalCanceled)
 	})
 	old := s.pending(timing, born(90*time.Minute))
-	timely := func(want ...string) {
+	dueMoments := func(want ...string) {
 		s.Helper()
 		check := func(refs []gatehouse.ActionRef, err error) error {
 			var got []string
 			for _, r := range refs {
 				got = append(got, r.ID)
 			}
-			s.same("to tell, the earliest first", got, want)
+			s.same("due, the earliest first", got, want)
 			return err
 		}
-		s.viewQueues(func(q gatehouse.ReadQueues) error { return check(q.TimelyActions(10)) })
-		s.updateQueues(func(q gatehouse.Queues) error { return check(q.TimelyActions(10)) })
+		s.viewQueues(func(q gatehouse.ReadQueues) error { return check(q.ActionsWithDueMoments(10)) })
+		s.updateQueues(func(q gatehouse.Queues) error { return check(q.ActionsWithDueMoments(10)) })
 	}
-	timely(old.ID, half.ID)
+	dueMoments(old.ID, half.ID)
 	next := old.Approval.NextMoment(2)
-	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(old.Approval.ID, 0, 2, next) })
-	timely(half.ID)
+	s.update(func(tx gatehouse.Tx) error { return tx.SetMomentsDone(old.Approval.ID, 0, 2, next) })
+	dueMoments(half.ID)
 	s.same("told", s.find(old.ID).Approval.Told, 2)
-	s.refused(gatehouse.ErrConflict, "told by another", func(tx gatehouse.Tx) error {
-		return tx.TellApproval(old.Approval.ID, 0, 2, next)
+	s.updateReturns(gatehouse.ErrConflict, "told by another", func(tx gatehouse.Tx) error {
+		return tx.SetMomentsDone(old.Approval.ID, 0, 2, next)
 	})
-	s.refused(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
-		return tx.TellApproval(answered.Approval.ID, 0, 1, nil)
+	s.updateReturns(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
+		return tx.SetMomentsDone(answered.Approval.ID, 0, 1, nil)
 	})
-	s.update(func(tx gatehouse.Tx) error { return tx.TellApproval(half.Approval.ID, 0, 3, nil) })
-	timely()
+	s.update(func(tx gatehouse.Tx) error { return tx.SetMomentsDone(half.Approval.ID, 0, 3, nil) })
+	dueMoments()
 	s.same("not told", s.find(fresh.ID).Approval.Told, 0)
 }
 
@@ -158,7 +161,7 @@ func (s *suite) heldRejections() {
 	s.viewQueues(func(q gatehouse.ReadQueues) error { return check(q.HeldRejections(10)) })
 	s.updateQueues(func(q gatehouse.Queues) error { return check(q.HeldRejections(10)) })
 	s.viewQueues(func(q gatehouse.ReadQueues) error {
-		due, err := q.TimelyActions(10)
+		due, err := q.ActionsWithDueMoments(10)
 		s.same("a rejected question has no moments", len(due), 0)
 		return err
 	})
@@ -169,6 +172,14 @@ func (s *suite) heldRejections() {
 	shown = s.find(over.ID)
 	s.same("after the hold", shown.Status, gatehouse.StatusRejected)
 	s.same("by", shown.DecidedBy, "ana")
+	for _, f := range []gatehouse.ActionFilter{
+		{Status: gatehouse.StatusPending}, {Sort: gatehouse.SortUrgency},
+		{Status: gatehouse.StatusPending, Query: "price_change"},
+	} {
+		listed := s.list(f)
+		s.same("within the hold, in the list of pending", slices.Contains(listed, a.ID), true)
+		s.same("after the hold, in the list of pending", slices.Contains(listed, over.ID), false)
+	}
 	s.update(func(tx gatehouse.Tx) error {
 		locked, err := tx.LockAction(over.ID)
 		s.same("as stored", locked.Status, gatehouse.StatusPending)
@@ -186,7 +197,7 @@ func (s *suite) heldRejections() {
 		})
 	})
 	s.same("decided when the vote came", s.find(over.ID).DecidedAt.Equal(at.Truncate(time.Microsecond)), true)
-	s.refused(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
+	s.updateReturns(gatehouse.ErrConflict, "a question that has its answer", func(tx gatehouse.Tx) error {
 		return tx.HoldRejection(over.Approval.ID, now)
 	})
 }

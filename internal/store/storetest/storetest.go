@@ -63,7 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"Votes", (*suite).votes},
 		{"Expiry", (*suite).expiry},
 		{"OpenReversal", (*suite).openReversal},
-		{"Lessons", (*suite).lessons},
+		{"Lessons", (*suite).corpusAndMirror},
 		{"Ceilings", (*suite).ceilings},
 		{"CeilingRace", (*suite).ceilingRace},
 		{"CeilingGroups", (*suite).ceilingGroups},
@@ -253,8 +253,8 @@ func (s *suite) view(fn func(tx gatehouse.ReadTx) error) {
 	}
 }
 
-// refused runs a closure in an Update, which must return the error want; nil means that it must succeed.
-func (s *suite) refused(want error, what string, fn func(tx gatehouse.Tx) error) {
+// updateReturns runs a closure in an Update, which must return the error want; nil means that it must succeed.
+func (s *suite) updateReturns(want error, what string, fn func(tx gatehouse.Tx) error) {
 	s.Helper()
 	if err := s.store.Update(context.Background(), s.tenant, fn); !errors.Is(err, want) {
 		s.Fatalf("%s: error %v, want %v", what, err, want)

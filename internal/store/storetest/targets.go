@@ -86,12 +86,12 @@ func (s *suite) targets() {
 	s.update(func(tx gatehouse.Tx) error {
 		return tx.MoveApproval(answered.Approval.ID, gatehouse.ApprovalRejected)
 	})
-	s.refused(
+	s.updateReturns(
 		gatehouse.ErrConflict,
 		"what has its answer",
 		func(tx gatehouse.Tx) error { return tx.MarkTarget(answered.Approval.ID, m) },
 	)
-	s.as("acme").refused(
+	s.as("acme").updateReturns(
 		gatehouse.ErrConflict,
 		"another tenant's",
 		func(tx gatehouse.Tx) error { return tx.MarkTarget(eight.Approval.ID, m) },
@@ -111,8 +111,8 @@ func (s *suite) targets() {
 		}
 		return err
 	})
-	s.refused(gatehouse.ErrConflict, "an evaluation of what has its answer",
+	s.updateReturns(gatehouse.ErrConflict, "an evaluation of what has its answer",
 		func(tx gatehouse.Tx) error { return tx.SetEvaluated(answered.Approval.ID, results) })
-	s.as("acme").refused(gatehouse.ErrConflict, "an evaluation of another tenant's",
+	s.as("acme").updateReturns(gatehouse.ErrConflict, "an evaluation of another tenant's",
 		func(tx gatehouse.Tx) error { return tx.SetEvaluated(eight.Approval.ID, results) })
 }

@@ -23,7 +23,7 @@ func (s *suite) otherTenantsRows() {
 			continue
 		}
 		asked++
-		s.refused(gatehouse.ErrOtherTenant, m.Name, func(tx gatehouse.Tx) error {
+		s.updateReturns(gatehouse.ErrOtherTenant, m.Name, func(tx gatehouse.Tx) error {
 			call := reflect.ValueOf(tx).MethodByName(m.Name)
 			do := call.Call
 			if m.Type.IsVariadic() {

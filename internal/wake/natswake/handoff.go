@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
-// handed is the prefix of topics that name one push: push:<id>:<generation>.
-const handed = "push:"
+// pushTopicPrefix is the prefix of topics that name one push: push:<id>:<generation>.
+const pushTopicPrefix = "push:"
 
 // topicPush is the local topic that a handed-over push wakes.
 const topicPush = "push"
@@ -25,8 +25,8 @@ const (
 	queueAge    = time.Minute
 	queueWindow = time.Minute
 	queueBound  = 10_000
-	// ackWait is when an unacknowledged hint goes to another replica because
-	// its first receiver vanished.
+	// ackWait is how long NATS waits for the acknowledgement of a hint before it
+	// hands the hint to another replica.
 	ackWait = 5 * time.Second
 	// fetchWait is how long one fetch waits for hints.
 	fetchWait = 5 * time.Second
@@ -60,14 +60,14 @@ func NewHandoff(conn *nats.Conn, prefix string, dispatch bool, log *slog.Logger)
 }
 
 // Takes accepts only topics that name one push.
-func (*Handoff) Takes(topic string) bool { return strings.HasPrefix(topic, handed) }
+func (*Handoff) Takes(topic string) bool { return strings.HasPrefix(topic, pushTopicPrefix) }
 
 // Run carries hints until ctx ends.
 func (h *Handoff) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
 	js, err := jetstream.New(h.conn, jetstream.WithPublishAsyncMaxPending(pendingMessages),
 		jetstream.WithPublishAsyncTimeout(roundTrip))
 	if err != nil { // only for contradictory options
-		h.log.ErrorContext(ctx, "no hand-over of pushes by NATS; polling continues", "error", err)
+		h.log.ErrorContext(ctx, "NATS: JetStream options are contradictory; pushes are found by polling", "error", err)
 		return
 	}
 	received := make(chan struct{})
@@ -98,7 +98,7 @@ func (h *Handoff) send(ctx context.Context, js jetstream.JetStream, out *wake.Qu
 // receive receives hints until ctx ends, and recreates stream and consumer when
 // they are gone.
 func (h *Handoff) receive(ctx context.Context, js jetstream.JetStream, deliver func(string)) {
-	var retry wake.Retry
+	var retry wake.Backoff
 	for failing := false; ctx.Err() == nil; retry.Pause(ctx) {
 		consumer, err := h.consumer(ctx, js)
 		if err == nil {

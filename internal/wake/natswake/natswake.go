@@ -52,7 +52,7 @@ func NewBroadcast(conn *nats.Conn, prefix string, log *slog.Logger, except ...st
 
 // Takes refuses excepted topics, and topics that are handed to one replica.
 func (b *Broadcast) Takes(topic string) bool {
-	return !b.except[topic] && !strings.HasPrefix(topic, handed)
+	return !b.except[topic] && !strings.HasPrefix(topic, pushTopicPrefix)
 }
 
 // Run carries hints until ctx ends. The subscription survives disconnections.
@@ -74,7 +74,7 @@ func (b *Broadcast) Run(ctx context.Context, out *wake.Queue, deliver func(strin
 // subscribe retries until it succeeds, or returns nil when ctx ends. It can keep failing only on a
 // connection that was closed permanently.
 func (b *Broadcast) subscribe(ctx context.Context, deliver func(string)) *nats.Subscription {
-	var retry wake.Retry
+	var retry wake.Backoff
 	for ctx.Err() == nil {
 		sub, err := b.conn.Subscribe(b.subject, func(m *nats.Msg) {
 			origin, topics := wake.Decode(string(m.Data))

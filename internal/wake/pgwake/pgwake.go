@@ -67,7 +67,7 @@ func (*Carrier) Takes(topic string) bool { return !strings.HasPrefix(topic, "pus
 
 // Run carries hints until ctx ends.
 func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)) {
-	var retry wake.Retry
+	var retry wake.Backoff
 	for failing := false; ctx.Err() == nil; retry.Pause(ctx) {
 		err := c.session(ctx, out, deliver, func() {
 			if failing {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// weights groups words in field names by the cost of a wrong value, the highest
+// rankWords groups words in field names by the cost of a wrong value, the highest
 // first: bank details, contact details, permissions, deletion, state, names. Fields
 // with amounts of money precede all groups.
-var weights = [][]string{
+var rankWords = [][]string{
 	{"iban", "bic", "swift", "bank", "account", "routing", "payee", "beneficiary", "sepa", "bsb"},
 	{"address", "street", "city", "zip", "postcode", "postal", "country", "email", "mail", "phone", "url", "webhook",
 		"domain"},
@@ -22,73 +22,73 @@ var weights = [][]string{
 // mainMoney are the most important field names of amounts.
 var mainMoney = [...]string{"price", "amount", "total", "cost"}
 
-// salience orders fields: a lower number means a costlier wrong value.
-func salience(name string) int {
+// nameRank orders fields: a lower number means a costlier wrong value.
+func nameRank(name string) int {
 	if i := slices.Index(mainMoney[:], strings.ToLower(name)); i >= 0 {
 		return i
 	}
 	if isMoney(name) {
 		return len(mainMoney)
 	}
-	for i, list := range weights {
+	for i, list := range rankWords {
 		for _, w := range wordsOf(name) {
 			if slices.Contains(list, strings.ToLower(w)) {
 				return otherCurrency + 1 + i
 			}
 		}
 	}
-	return otherCurrency + 1 + len(weights)
+	return otherCurrency + 1 + len(rankWords)
 }
 
-// otherCurrency is the salience of a currency that is replaced by another: directly after the
+// otherCurrency is the rank of a currency that is replaced by another: directly after the
 // amounts, whose meaning it changes.
 const otherCurrency = len(mainMoney) + 1
 
-// changedSalience is the salience of a change to the field of the given name.
-func changedSalience(name string, c Change) int {
+// changeRank is the rank of a change to the field of the given name.
+func changeRank(name string, c Change) int {
 	if c.Kind == Changed && isCurrency(name) {
 		return otherCurrency
 	}
-	return salience(name)
+	return nameRank(name)
 }
 
-// money reports whether a field holds money, by its name or by a declared amount in it.
+// money reports whether a field holds money: see [declare].
 func (f field) money() bool {
-	return isMoney(f.name) || slices.ContainsFunc(f.changes, func(c Change) bool { return c.declared != nil })
+	return slices.ContainsFunc(f.changes, func(c Change) bool { return c.money })
 }
 
-// weight is the field's salience; a declared amount comes first.
-func (f field) weight() int {
-	least := salience(f.name)
+// lowestRank is the lowest rank of the field's changes; a declared amount comes first.
+func (f field) lowestRank() int {
+	least := nameRank(f.name)
 	for _, c := range slices.Concat(f.changes, f.common) {
 		if c.declared != nil {
 			return 0
 		}
-		least = min(least, changedSalience(f.name, c))
+		least = min(least, changeRank(f.name, c))
 	}
 	return least
 }
 
-// ByWeight sorts the fields by the cost of a wrong value, the highest first. The
+// ByRank sorts the fields by the cost of a wrong value, the highest first. The
 // parts of one field stay together, in order, except that declared amounts come first, and
 // with them the rest of an added or removed list element.
-func ByWeight(changes []Change) {
+func ByRank(changes []Change) {
 	declaring := map[string]bool{} // added and removed list elements with a declared amount, which stay whole
 	for _, c := range changes {
 		if at := elementOf(c); at > 0 && c.declared != nil {
 			declaring[Pointer(c.Steps[:at+1])] = true
 		}
 	}
-	weight := func(c Change) int {
+	rank := func(c Change) int {
 		if at := elementOf(c); at > 0 && declaring[Pointer(c.Steps[:at+1])] {
 			return 0
 		}
-		return weightOf(c)
+		return listRank(c)
 	}
-	slices.SortStableFunc(changes, func(x, y Change) int { return weight(x) - weight(y) })
+	slices.SortStableFunc(changes, func(x, y Change) int { return rank(x) - rank(y) })
 }
 
-func weightOf(c Change) int {
+func listRank(c Change) int {
 	steps := c.Steps
 	if c.Key != "" && len(steps) > 1 || len(steps) == 0 {
 		return 0 // records keep their order
@@ -96,7 +96,9 @@ func weightOf(c Change) int {
 	if c.declared != nil {
 		return 0
 	}
-	return changedSalience(steps[0], c)
+	return changeRank(steps[0], c)
 }
 
-func isName(name string) bool { return slices.Contains(weights[len(weights)-1], strings.ToLower(name)) }
+func isName(name string) bool {
+	return slices.Contains(rankWords[len(rankWords)-1], strings.ToLower(name))
+}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqlite
+package filelock
 
 import (
 	"errors"
@@ -8,13 +8,17 @@ import (
 	"syscall"
 )
 
-func tryLock(f *os.File) error {
+func lock(f *os.File, wait bool) error {
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err := syscall.Flock(int(f.Fd()), how)
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EWOULDBLOCK):
-			return errLocked
+			return ErrLocked
 		default:
 			return err
 		}
