@@ -27,7 +27,7 @@ test("the totals of a selection", limit, async (t) => {
   assert.match(totals, /in 2 actions; the largest is \+990 USD/);
   assert.doesNotMatch(totals, /without an amount/);
   assert.match(await page.getByTestId("bulk-excluded").innerText(),
-    /the agent claims 1250 USD, the change has another amount/);
+    /the agent claims 1250 USD, but the change has another amount/);
 
   // An increase and a decrease must not cancel each other out.
   const two = [await price("d", "110"), await g.propose(put("e",

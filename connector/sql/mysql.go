@@ -110,12 +110,14 @@ WHERE `+where+` ORDER BY c.ordinal_position`, args...)
 }
 
 func (mysqlDialect) cascades(ctx context.Context, q querier, table string) (found bool, err error) {
-	where, args := mysqlTable(table)
-	where = strings.NewReplacer(
-		"t.table_schema", "t.unique_constraint_schema", "t.table_name", "t.referenced_table_name").Replace(where)
+	schema, name, two := strings.Cut(table, ".")
+	if !two {
+		schema, name = "", table
+	}
 	err = queryOne(ctx, q, `
 SELECT EXISTS (SELECT 1 FROM information_schema.referential_constraints t
-  WHERE `+where+` AND t.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, args, &found)
+  WHERE t.unique_constraint_schema = COALESCE(NULLIF(?, ''), DATABASE()) AND t.referenced_table_name = ?
+  AND t.delete_rule IN ('CASCADE', 'SET NULL', 'SET DEFAULT'))`, []any{schema, name}, &found)
 	return found, err
 }
 

@@ -86,7 +86,6 @@ func unknownName(pointer, what, name string) error {
 // assigneeOf is the assignee that a list is filtered by; me is the caller.
 func assigneeOf(ctx context.Context, c *call) (string, error) {
 	name := c.query["assignee"]
-
 	if name != "me" {
 		return name, nil
 	}

@@ -52,7 +52,6 @@ func (s *Server) eventRoutes() []route {
 			},
 			{name: "action_id", max: 128, doc: "Only events of this action."},
 		},
-
 		handler: noBody(s.streamEvents),
 	}}
 }

@@ -207,7 +207,7 @@ const envClock = "PROOF_CLOCK"
 // matters, by package, and their replacement in a server whose clock jumps.
 // Leases and calls are measured on the monotonic clock, which does not jump.
 var wallClocks = []struct{ pkg, file, line, jumpy string }{
-	{"sqlite", "../store/sqlite/store.go", "\t\tconfig.Clock = time.Now\n", "\t\tconfig.Clock = jumpyClock\n"},
+	{"sqlite", "../store/sqlite/store.go", "\t\tc.Clock = time.Now\n", "\t\tc.Clock = jumpyClock\n"},
 	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(all.Now()))", "max(0, all.Now().Sub(jumpyClock()))"},
 }
 
