@@ -67,7 +67,7 @@ type InvariantCheck struct {
 	Listed []StoreViolation `json:"listed"`
 }
 
-// StoreViolation is one violated row of a store.
+// StoreViolation is one row of a store that violates a rule.
 type StoreViolation struct {
 	// Tenant is "" for the store itself.
 	Tenant string `json:"tenant,omitempty"`

@@ -4,9 +4,9 @@ import "context"
 
 type companionsKey struct{}
 
-// WithCompanions says that n Updates begin at about the same time, each with this context or one derived
-// from it. A store that commits concurrent Updates in groups waits briefly for them, so that one group takes
-// them all. The Updates stay independent: each succeeds or fails by itself. If one of them never
+// WithCompanions says that n calls of [Store.Update] begin at about the same time, each with this context or
+// one derived from it. A store that commits concurrent calls in groups waits briefly for them, so that one
+// group takes them all. The calls stay independent: each succeeds or fails by itself. If one of them never
 // begins, the others lose nothing but the wait.
 func WithCompanions(ctx context.Context, n int) context.Context {
 	return context.WithValue(ctx, companionsKey{}, n)

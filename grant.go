@@ -33,7 +33,7 @@ const (
 type Grant struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
-	// Grantor is the id of the person who must have the right to decide at each use.
+	// Grantor is the id of the person who gave the grant, and who must have the right to decide at each use.
 	Grantor     string `json:"grantor"`
 	GrantorName string `json:"grantor_name"`
 	// Agent is the id of the one principal that may use the grant.
@@ -44,7 +44,7 @@ type Grant struct {
 	Connector   string `json:"connector"`
 	Fingerprint string `json:"fingerprint"`
 	Operation   string `json:"operation"`
-	// When is a CEL condition over the facts of a policy, except its calendar.
+	// When is a CEL condition over the facts that a policy can use, except the calendar.
 	When string `json:"when"`
 	// Level is the highest risk level that the grant covers, at most [MaxGrantLevel].
 	Level RiskLevel `json:"max_level"`
@@ -169,13 +169,13 @@ type GrantFilter struct {
 // GrantService creates and revokes grants.
 type GrantService interface {
 	// CreateGrant stores a grant of the caller: a person with the role approver who may
-	// decide for the agent. The error has code [CodeInvalid] where the active policy
+	// decide the agent's actions. The error has code [CodeInvalid] where the active policy
 	// does not allow such a grant.
 	CreateGrant(ctx context.Context, n NewGrant) (*Grant, error)
 	// ListGrants returns the newest 500 grants of the tenant, newest first.
 	ListGrants(ctx context.Context) ([]*Grant, error)
 	FindGrant(ctx context.Context, id string) (*Grant, error)
-	// RevokeGrant ends a grant at once, for any approver or administrator. It does not
+	// RevokeGrant ends a grant at once. Any approver or administrator may call it. It does not
 	// change a grant that has already ended. Actions that the grant approved stay approved.
 	RevokeGrant(ctx context.Context, id string) (*Grant, error)
 }

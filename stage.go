@@ -213,7 +213,7 @@ func (a *Action) PolicyName() string {
 // MomentKind is an event in the schedule of a question.
 type MomentKind string
 
-// The kinds of moments, named like their log entries.
+// The kinds of moments. The values are the types of their log entries.
 const (
 	MomentEscalated MomentKind = "hitl.escalated"
 	MomentReminded  MomentKind = "hitl.reminded"
@@ -250,8 +250,8 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the moment after the first told ones, nil for none. told is
-// as in [Approval.Told].
+// NextMoment returns the time of the first moment that is not done, nil for none. told is the number of
+// moments that are done: see [Approval.Told].
 func (a *Approval) NextMoment(told int) *time.Time {
 	list := a.Moments()
 	if told >= len(list) {

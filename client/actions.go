@@ -23,9 +23,9 @@ func segment(id string) string {
 	return url.PathEscape(id)
 }
 
-// Propose proposes a change. replayed is true if the server already has an action with the
+// Propose proposes a change. existed is true if the server already has an action with the
 // proposal's idempotency_key and content.
-func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error) {
+func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, existed bool, err error) {
 	a, got, err := posted[gatehouse.Action](ctx, c, actions, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
 }
@@ -41,11 +41,12 @@ func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, 
 func (c *Client) WaitAction(
 	ctx context.Context, id string, wait time.Duration, until gatehouse.Until,
 ) (*gatehouse.Action, error) {
-	return c.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments)
+	return c.WaitAsked(ctx, id, wait, until, gatehouse.MaxComments) // no question has a greater number
 }
 
-// WaitAsked is WaitAction that also returns while the action has an open question with a number
-// above seen. With [gatehouse.Action.LastQuestion] as the next seen, each question comes once.
+// WaitAsked is WaitAction that also returns once the conversation has an unanswered question whose number
+// is above seen. Pass [gatehouse.Action.LastQuestion] as seen to the next call; then each question is
+// returned once.
 func (c *Client) WaitAsked(
 	ctx context.Context, id string, wait time.Duration, until gatehouse.Until, seen int,
 ) (*gatehouse.Action, error) {
@@ -117,12 +118,17 @@ func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*
 	return post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
 }
 
-// Answer is the idempotent form of Decide: it approves or rejects an action, by its id or its
-// approval's id.
+// Answer approves or rejects an action, by its id or its approval's id. Unlike Decide, it also succeeds if
+// the same decision was already made, by anybody. It takes no AcknowledgeStale.
 func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	verb := "/reject"
-	if d.Decision == gatehouse.Approve {
+	switch {
+	case d.AcknowledgeStale:
+		return nil, gatehouse.E(gatehouse.CodeInvalid, "only Decide takes acknowledge_stale")
+	case d.Decision == gatehouse.Approve:
 		verb = "/approve"
+	case d.Decision != gatehouse.Reject:
+		return nil, gatehouse.E(gatehouse.CodeInvalid, "decision must be approved or rejected")
 	}
 	body := struct {
 		Notes   string           `json:"notes,omitempty"`

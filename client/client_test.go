@@ -360,3 +360,28 @@ func TestUnreachableServer(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswerRefuses sends no answer that would lose a part, or that is no decision.
+func TestAnswerRefuses(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		_, _ = w.Write([]byte(`{}`))
+	}))
+	t.Cleanup(server.Close)
+	c, err := client.New(server.URL, "gth_x", client.WithRetries(1, time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []gatehouse.Decision{
+		{}, {Decision: "approve"}, {Decision: gatehouse.Approve, AcknowledgeStale: true},
+	} {
+		if _, err := c.Answer(t.Context(), "act_1", d); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+	if _, err := c.Answer(t.Context(), "act_1", gatehouse.Decision{Decision: gatehouse.Reject}); err != nil || asked != 1 {
+		t.Errorf("%v after %d requests", err, asked)
+	}
+}

@@ -20,7 +20,7 @@ type request struct {
 	method, path string
 	query        url.Values
 	body         any    // nil for no body
-	yaml         string // a body that is not JSON; "" for none
+	yaml         string // a YAML body; "" for none
 	mail         []byte // a body that is a mail, to a path that needs no secret; nil for none
 	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
 	// once makes the client send an Idempotency-Key, so that all tries have one effect.

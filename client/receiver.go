@@ -24,7 +24,7 @@ const maxWebhook = 1 << 20
 
 // ErrSignature says that a webhook has no valid signature by one of the receiver's keys, or that
 // its time is out of tolerance.
-var ErrSignature = errors.New("client: the webhook has no valid signature")
+var ErrSignature = errors.New("client: the webhook has no valid signature, or its time is too far from this clock")
 
 // Receiver verifies the messages of a webhook channel: Standard Webhooks 1.0.0, v1 and v1a. It is
 // safe for concurrent use.
@@ -156,7 +156,7 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 		hook, err := r.Verify(req.Header, body)
 		switch {
 		case errors.Is(err, ErrSignature):
-			http.Error(w, "the signature is wrong", http.StatusUnauthorized)
+			http.Error(w, "the signature is wrong, or its time is too far from this clock", http.StatusUnauthorized)
 		case err != nil:
 			http.Error(w, "the body cannot be parsed", http.StatusBadRequest)
 		case fn(req.Context(), hook) != nil:

@@ -70,7 +70,8 @@ test("a connector from the catalogue to its use", limit, async (t) => {
     body: { decision: "approved", digest: action.digest, confirm: action.approval.confirm?.value },
   });
   assert.equal((await g.finished(action.id)).status, "applied");
-  await page.goto(`${g.url}/settings/connectors`);
+  // The server loads the applied version a moment after the action is applied.
+  do await page.goto(`${g.url}/settings/connectors`); while (!(await page.locator('[data-id="crm"]').count()));
   await page.locator('[data-id="crm"]').getByRole("link", { name: "Change the connector crm" }).click();
   await key("operations.0.path").fill("/things");
   await tried(/crm can be used: its target answers/);

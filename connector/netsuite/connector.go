@@ -104,7 +104,7 @@ func baseURL(configured, host, service string, allowPrivate bool) (*url.URL, err
 	return rest.ParseBase(configured, allowPrivate, true)
 }
 
-// check validates the settings that need no compiling.
+// check validates the settings that need no compiling, and sets the RESTlet's default protocol.
 func (c *Config) check() error {
 	switch {
 	case c.Type != "" && c.Type != "netsuite":
@@ -195,7 +195,7 @@ func (c *Connector) authenticate(secrets func(string) (string, error), now func(
 func (c *Config) fingerprint() string {
 	entities := make(map[string]Entity, len(c.Entities))
 	for name, e := range c.Entities {
-		e.Fields = hashed(e.Fields)
+		e.Fields = forFingerprint(e.Fields)
 		entities[name] = e
 	}
 	return connector.Fingerprint(struct {
@@ -211,14 +211,15 @@ func (c *Config) fingerprint() string {
 	})
 }
 
-// hashed returns fields as they are in the fingerprint: without levels, and with 0 for an omitted scale.
-func hashed(fields map[string]Field) map[string]Field {
+// forFingerprint returns fields as they are in the fingerprint: without levels, and with 0 for an omitted
+// scale, as earlier versions wrote it.
+func forFingerprint(fields map[string]Field) map[string]Field {
 	if fields == nil {
 		return nil
 	}
 	out := make(map[string]Field, len(fields))
 	for name, f := range fields {
-		f.Level, f.Lines = 0, hashed(f.Lines)
+		f.Level, f.Lines = 0, forFingerprint(f.Lines)
 		if f.Scale == nil {
 			f.Scale = new(int)
 		}

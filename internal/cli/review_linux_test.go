@@ -67,7 +67,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types("a")
 	s.sees("Your edit token")
 	s.types(ben.EditToken + enter)
-	s.sees("Approved: Change price of B. It is sent after 1 h; u undoes it until then.")
+	s.sees("Approved: Change price of B. It is sent after 1 h; press u before then to undo it.")
 
 	s.sees("4 of 4 · L2")
 	s.ready()
@@ -138,7 +138,7 @@ func TestReviewByKeys(t *testing.T) {
 	s.types(enter)
 	s.sees("An answer is needed")
 	s.types("the list says 19.90" + enter)
-	s.sees("Rejected: Change price of B. The agent is notified after 1 h; u undoes it until then.")
+	s.sees("Rejected: Change price of B. The agent is notified after 1 h; press u before then to undo it.")
 	s.types("u")
 	s.sees("Undone: it is pending again, as act_")
 	again := in.want(second, gatehouse.StatusSuperseded).Superseded
@@ -203,7 +203,7 @@ func TestReviewConflicts(t *testing.T) {
 	s.types("a")
 	s.sees("(target_changed)")
 	// The write is conditional on the version, so it would fail if it were approved.
-	s.sees("It cannot be carried out unchanged: b proposes it on the present state, or reject it.")
+	s.sees("It cannot be carried out unchanged: press b to propose it on the present state, or reject it.")
 	in.want(second, gatehouse.StatusPending)
 	s.types("b")
 	s.sees("on the present state: target version")

@@ -16,7 +16,7 @@ import (
 type ConnectorKey struct {
 	Name, Kind, Text string
 	Choices          []string
-	// First keys are shown at once, the others folded. MayBeEmpty marks an object that is valid without keys.
+	// A key with First is shown at once; the others are folded. MayBeEmpty marks an object that is valid without keys.
 	First, MayBeEmpty bool
 	Keys              []ConnectorKey
 }
@@ -216,8 +216,9 @@ func (c *Console) removeConnector(v *view) error {
 	return c.proposeEdit(v, p, ConnectorEntry{Name: p.Name})
 }
 
-// edited returns the source of the newest version with an entry changed, and the version that the form was
-// filled from. The services that take the source refuse it if that version is no longer the newest.
+// edited returns the source of the newest version with an entry added, changed or, if the entry has no type,
+// removed, and the version that the form was filled from. The services that take the source refuse it if the
+// form's version is no longer the newest.
 func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source string, base int, err error) {
 	newest, err := c.newestConnectors(v)
 	if err != nil {
@@ -267,7 +268,8 @@ func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	return c.showConnectorForm(v, gatehouse.StatusOf(p.failed.Code), p)
 }
 
-// within reports whether path is other, with or without the mark "!" of a value in YAML, or lies below other.
+// within reports whether path is other or lies below it. A path may end in "!", which marks a value that was
+// typed as YAML.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest == "!" || rest[0] == '.')
@@ -360,7 +362,7 @@ func (k ConnectorKey) valueKey() ConnectorKey {
 	switch kind {
 	case "number":
 		return ConnectorKey{Name: "value", Kind: "number"}
-	case "strings or secret":
+	case "strings or secret": // of "strings or secrets", only the last s is cut
 		return ConnectorKey{Name: "value", Kind: "string or secret"}
 	}
 	return ConnectorKey{Name: "value"}

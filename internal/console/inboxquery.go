@@ -41,8 +41,8 @@ type inboxQuery struct {
 	From, To time.Time
 	// Skip is the number of rows on earlier pages.
 	Skip int
-	// Snap is the time of the list's snapshot: the tabs Mine and Team do not list later proposals
-	// yet. Zero means now.
+	// Snap is the time of the list's snapshot: the tabs Mine and Team leave out later proposals until
+	// the reader loads them. Zero means now.
 	Snap time.Time
 	// Empty is set when the page has no rows: the page then shows new rows at once, without a click.
 	Empty bool

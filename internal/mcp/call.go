@@ -264,7 +264,7 @@ func (p *Proxy) failed(ctx context.Context, f *frame, err error) []byte {
 func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *gatehouse.Action) []byte {
 	wait := p.Hold
 	task := c.tool != waitName && wantsTask(f, c)
-	switch modern := modernVersion(f) != ""; {
+	switch modern := metaVersion(f) != ""; {
 	case task && !modern:
 		if answer := p.taskAnswer(f, key, a); answer != nil {
 			return answer

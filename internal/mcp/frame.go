@@ -33,8 +33,8 @@ const (
 	codeInternal       = -32603
 )
 
-// frame is one JSON-RPC message. Its fields are the raw bytes, nil for an
-// absent member.
+// frame is one JSON-RPC message. Except method, its fields are the raw bytes, nil
+// for an absent member.
 type frame struct {
 	raw             []byte
 	id              []byte
@@ -119,8 +119,10 @@ func (f *frame) wrong(version []byte, unknown []string) string {
 		return "the frame is both a request and a response"
 	case f.params != nil && f.params[0] != '{':
 		return "params must be an object"
-	case f.method == "" && (f.result == nil) == (f.failure == nil):
+	case f.method == "" && f.result == nil && f.failure == nil:
 		return "the frame is neither a request nor a response"
+	case f.result != nil && f.failure != nil:
+		return "a response has either a result or an error"
 	case f.method == "" && f.params != nil:
 		return "a response has no params"
 	case f.result != nil && f.id == nil:
@@ -132,7 +134,7 @@ func (f *frame) wrong(version []byte, unknown []string) string {
 }
 
 // checkID describes what is wrong with the id, "" for nothing. It accepts strings and numbers, and
-// null for an error that answers no request.
+// null for an error that answers no request, which it sets to nil.
 func (f *frame) checkID() string {
 	if f.id == nil {
 		return ""

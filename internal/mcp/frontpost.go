@@ -53,7 +53,7 @@ func (k *keyState) post(w http.ResponseWriter, r *http.Request) {
 		k.initialize(w, r, f)
 	case session != "":
 		k.inSession(w, r, f, session)
-	case modernVersion(f) != "" || version != "" && !slices.Contains(legacyVersions, version):
+	case metaVersion(f) != "" || version != "" && !slices.Contains(legacyVersions, version):
 		k.withoutSession(w, r, f)
 	default:
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
@@ -115,7 +115,7 @@ func (k *keyState) inSession(w http.ResponseWriter, r *http.Request, f *frame, i
 	switch {
 	case s == nil:
 		answerError(w, http.StatusNotFound, f.id, codeInvalidRequest, errNoSession.Error())
-	case version != "" && !slices.Contains(legacyVersions, version), modernVersion(f) != "":
+	case version != "" && !slices.Contains(legacyVersions, version), metaVersion(f) != "":
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
 			"this protocol version has no sessions")
 	case f.method == "initialize":
@@ -135,7 +135,7 @@ func (k *keyState) withoutSession(w http.ResponseWriter, r *http.Request, f *fra
 		w.WriteHeader(http.StatusAccepted) // ignored: a client cancels a request by closing the answer
 		return
 	}
-	if modernVersion(f) == "" {
+	if metaVersion(f) == "" {
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidParams,
 			"_meta lacks io.modelcontextprotocol/protocolVersion")
 		return
@@ -159,7 +159,7 @@ func (k *keyState) withoutSession(w http.ResponseWriter, r *http.Request, f *fra
 // mismatch names the header that differs from the body, "" for none.
 func mismatch(r *http.Request, f *frame) string {
 	want := (&remote{}).headersOf(&frame{method: f.method, params: f.params})
-	want[versionHeader] = modernVersion(f)
+	want[versionHeader] = metaVersion(f)
 	for _, name := range []string{versionHeader, methodHeader, nameHeader} {
 		if values := r.Header.Values(name); len(values) > 1 || unmasked(r.Header.Get(name)) != want[name] {
 			return name + " differs from the body"

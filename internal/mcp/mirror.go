@@ -15,13 +15,13 @@ const (
 	mirrorPrefix  = "Mcp-Param-"
 )
 
-// modernVersion returns the protocol version in the _meta of a frame's params, "" for none.
-func modernVersion(f *frame) string {
+// metaVersion returns the protocol version in the _meta of a frame's params, "" for none.
+func metaVersion(f *frame) string {
 	return text(memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion"))
 }
 
 // headersOf returns the headers that repeat a frame's method, the name, URI or
-// task id in its params, and the arguments that have a mirror.
+// task id in its params, and the arguments that are mirrors.
 func (r *remote) headersOf(f *frame) map[string]string {
 	out := map[string]string{methodHeader: f.method}
 	subject := map[string]string{

@@ -232,7 +232,7 @@ func (r *remote) exchange(ctx context.Context, f *frame) error {
 	if f.method == "initialize" {
 		r.session, r.version = "", ""
 	}
-	r.modern = modernVersion(f) != ""
+	r.modern = metaVersion(f) != ""
 	r.open[string(f.id)] = x
 	r.mu.Unlock()
 	err := r.begin(answering, f, x)
@@ -517,7 +517,7 @@ func (r *remote) request(ctx context.Context, method string, f *frame) (*http.Re
 		return req, nil
 	}
 	req.Header.Set("Content-Type", jsonType)
-	if version := modernVersion(f); version != "" {
+	if version := metaVersion(f); version != "" {
 		req.Header.Del(sessionHeader)
 		req.Header.Set(versionHeader, version)
 		for name, value := range r.headersOf(f) {

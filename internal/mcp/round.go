@@ -103,7 +103,7 @@ func (p *Proxy) openRound(c *call) (*round, error) {
 // again asks the client to send a held call again; nil when the protocol has no rounds, or the call has used
 // them up. For a client that does not support them, the answer also has the text for the model.
 func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte {
-	if modernVersion(f) == "" || c.rounds+1 >= maxRounds {
+	if metaVersion(f) == "" || c.rounds+1 >= maxRounds {
 		return nil
 	}
 	state, err := p.sealRound(c, round{

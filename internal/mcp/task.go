@@ -83,7 +83,7 @@ func (p *Proxy) taskOf(id string) (*taskRef, error) {
 
 // wantsTask reports whether a call asks for a task, as its protocol defines it.
 func wantsTask(f *frame, c *call) bool {
-	if modernVersion(f) == "" {
+	if metaVersion(f) == "" {
 		return c.task != nil
 	}
 	return declaresTasks(f)
@@ -103,7 +103,7 @@ func (p *Proxy) taskAnswer(f *frame, key string, a *gatehouse.Action) []byte {
 		p.Log.Error("a task could not be signed", "action", a.ID, "error", err)
 		return nil
 	}
-	if modernVersion(f) != "" {
+	if metaVersion(f) != "" {
 		return resultFrame(f.id, setMember(modernTask(id, a), "resultType", []byte(`"task"`)))
 	}
 	meta := gatehouse.ObjectJSON(gatehouse.Member{
@@ -161,7 +161,7 @@ func modernTask(id string, a *gatehouse.Action) []byte {
 
 // task handles tasks/get, tasks/result, tasks/cancel and tasks/update.
 func (p *Proxy) task(ctx context.Context, f *frame) []byte {
-	modern := modernVersion(f) != ""
+	modern := metaVersion(f) != ""
 	known := map[string]bool{"tasks/get": true, "tasks/cancel": true, "tasks/result": !modern, "tasks/update": modern}
 	switch {
 	case !known[f.method]:
@@ -290,7 +290,7 @@ func (p *Proxy) cancelTask(ctx context.Context, f *frame, id string, a *gatehous
 	if err != nil && !errors.As(err, &e) {
 		return p.taskFailed(ctx, f, err)
 	}
-	if modernVersion(f) != "" {
+	if metaVersion(f) != "" {
 		return resultFrame(f.id, []byte(`{"resultType":"complete"}`))
 	}
 	if err != nil {

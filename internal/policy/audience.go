@@ -24,7 +24,8 @@ func (a audience) everyone() bool { return slices.Contains(a.roles, gatehouse.Ro
 // and returns the intersection. A person whom one audience names is left out if the
 // other audience includes the person only by a role or a group, since the holders of
 // roles and the members of groups are unknown here. The role approver is the exception:
-// it includes everybody.
+// it includes everybody. If two stated audiences have nobody in common, the result is the
+// zero audience: the caller must check stated.
 func (a audience) and(b audience) audience {
 	switch {
 	case !a.stated() || a.everyone():

@@ -22,7 +22,7 @@ type answered struct {
 	err    error
 }
 
-// as returns the service that sends the edit token. With "", it sends m.token.
+// as returns the service that sends the given edit token, or m.token for "".
 func (m *reviewer) as(token string) (Service, error) {
 	if token == "" {
 		token = m.token
@@ -87,11 +87,11 @@ func (m *reviewer) offerUndo(a *gatehouse.Action) string {
 		return ""
 	}
 	m.held = []string{a.ID}
-	rest := card.Duration(a.HoldFor.D())
-	if a.Status == gatehouse.StatusApproved {
-		return " It is sent after " + rest + "; u undoes it until then."
+	what, rest := "It is sent", a.HoldFor.D()
+	if vote, at := a.HeldRejection(); vote != nil {
+		what, rest = "The agent is notified", at.Sub(vote.At)
 	}
-	return " The agent is notified after " + rest + "; u undoes it until then."
+	return fmt.Sprintf(" %s after %s; press u before then to undo it.", what, card.Duration(rest))
 }
 
 // undoable reports whether an action has just been decided, with a hold.
@@ -107,13 +107,13 @@ func (m *reviewer) refused(it *item, msg answered) {
 		m.token = "" // it is asked for again
 	case gatehouse.CodeTargetChanged:
 		if it.stale = term.MayAcknowledge(msg.err); it.stale {
-			m.message += " If it is right nonetheless, a approves it."
+			m.message += " If it is right nonetheless, press a to approve it."
 		}
 		switch it.rebases = term.MayRebase(msg.err); {
 		case it.rebases && it.stale:
-			m.message += " b proposes it on the present state."
+			m.message += " Press b to propose it on the present state."
 		case it.rebases:
-			m.message += " It cannot be carried out unchanged: b proposes it on the present state, or reject it."
+			m.message += " It cannot be carried out unchanged: press b to propose it on the present state, or reject it."
 		case !it.stale:
 			m.message += " It cannot be carried out unchanged: reject it, or ask the proposer to revise it for the " +
 				"present state."
@@ -201,7 +201,16 @@ func (m *reviewer) tookBack(msg undone) tea.Cmd {
 	case len(msg.ids) == 1:
 		text = "Undone: it is pending again, as " + msg.next[0].ID + "."
 	default:
-		text = "Undone: " + term.Count(len(msg.ids), "action") + " are pending again."
+		pending := 0
+		for _, a := range msg.next {
+			if a.Status == gatehouse.StatusPending {
+				pending++
+			}
+		}
+		if text = "Undone: "; pending < len(msg.ids) {
+			text += term.Count(len(msg.ids), "action") + ", of which "
+		}
+		text += isOrAre(pending, "action") + " pending again."
 	}
 	m.say(term.Green, text)
 	if msg.err != nil {

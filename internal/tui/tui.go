@@ -32,7 +32,7 @@ type Config struct {
 	// Connect returns the service with an edit token that was typed.
 	Connect func(token string) (Service, error)
 	Filter  gatehouse.ActionFilter
-	// Yes approves an action of risk level L3 with one key, without the question that Enter answers.
+	// With Yes, one key approves an action of risk level L3. Otherwise a question follows, which Enter confirms.
 	Yes bool
 }
 

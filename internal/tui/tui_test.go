@@ -454,6 +454,23 @@ func TestOnlyTheLastDecisionIsUndone(t *testing.T) {
 	}
 }
 
+// TestUndoneCountsThePending: after a bulk undo, an action that the policy denies now does not count as pending.
+func TestUndoneCountsThePending(t *testing.T) {
+	t.Parallel()
+	denied := &gatehouse.Action{ID: "act_4", Status: gatehouse.StatusDenied}
+	pending := &gatehouse.Action{ID: "act_5", Status: gatehouse.StatusPending}
+	for want, next := range map[string][]*gatehouse.Action{
+		"Undone: 2 actions, of which 1 action is pending again.": {denied, pending},
+		"Undone: 2 actions are pending again.":                   {pending, pending},
+	} {
+		m := testReviewer(t)
+		m.Update(undone{ids: []string{"act_1", "act_2"}, next: next})
+		if m.message != want {
+			t.Errorf("%q, want %q", m.message, want)
+		}
+	}
+}
+
 // TestShortIDOfDigits: a short id is not taken for the number of a card.
 func TestShortIDOfDigits(t *testing.T) {
 	t.Parallel()

@@ -9,10 +9,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Number is the version of the last release. A release begins with changing it.
+// Number is the version of the last release. Changing it is the first step of a release.
 const Number = "0.1.0"
 
-// For builds without version control, such as the Dockerfile's:
+// The linker sets commit and date in builds without version control, such as the Dockerfile's:
 // -ldflags "-X github.com/gatehouse-dev/gatehouse/internal/version.commit=HASH" and the same for date,
 // such as 2026-01-02T15:04:05Z.
 var commit, date string

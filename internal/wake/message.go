@@ -2,14 +2,14 @@ package wake
 
 import "strings"
 
-// MaxMessage bounds the size of a message of hints, in bytes. PostgreSQL
+// MaxMessage bounds the size of one message of topics, in bytes. PostgreSQL
 // accepts payloads shorter than 8000 bytes.
 const MaxMessage = 7900
 
 // Encode packs topics into messages of at most MaxMessage bytes: the origin,
 // then one topic per line. The origin identifies the sender, which ignores its
 // own messages. A topic that is empty, contains a line break or a NUL byte, or
-// does not fit is left out: no use case has such a topic.
+// does not fit is left out: no caller uses such a topic.
 func Encode(origin string, topics []string) []string {
 	var messages []string
 	var b strings.Builder
@@ -32,8 +32,8 @@ func Encode(origin string, topics []string) []string {
 	return messages
 }
 
-// Decode unpacks a message. For any bytes, the result has at most MaxMessage/2
-// topics: a message that is too long has none.
+// Decode unpacks a message. Whatever the message contains, the result has at most
+// MaxMessage/2 topics. A message that is too long yields none.
 func Decode(message string) (origin string, topics []string) {
 	if len(message) > MaxMessage {
 		return "", nil
