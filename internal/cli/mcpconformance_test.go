@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -45,14 +48,37 @@ func conform(t *testing.T, suite []string, address, version string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, suite[0], suite[1], "server", "--url", address+"/mcp", "--spec-version", version)
+	dir := t.TempDir()
+	cmd := exec.CommandContext(ctx, suite[0], suite[1], "server", "--url", address+"/mcp", "--spec-version", version,
+		"--output-dir", dir)
 	out, _ := cmd.CombinedOutput() // a failed scenario is in it
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("%s of %s:\n%s", version, address, out)
+			t.Logf("%s of %s:\n%s\nnot passed: %s", version, address, out, notPassed(t, dir))
 		}
 	})
 	return strings.Join(scenarioLine.FindAllString(string(out), -1), "\n") + "\n"
+}
+
+// notPassed returns the checks of a run of the suite that neither passed nor give only information.
+func notPassed(t *testing.T, dir string) (list []json.RawMessage) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
+	must(t, err)
+	for _, name := range files {
+		var checks []json.RawMessage
+		b, err := os.ReadFile(name)
+		must(t, err)
+		must(t, json.Unmarshal(b, &checks))
+		for _, check := range checks {
+			var of struct{ Status string }
+			must(t, json.Unmarshal(check, &of))
+			if of.Status != "SUCCESS" && of.Status != "INFO" {
+				list = append(list, check)
+			}
+		}
+	}
+	return list
 }
 
 // everythingServer starts the SDK's server for the suite.
@@ -104,15 +130,19 @@ func TestMCPConformance(t *testing.T) {
 					r.SetURL(target)
 					r.Out.Host = r.In.Host
 					r.Out.Header.Set("Authorization", "Bearer "+w.bot.Key)
+					// The server behind it may answer before the transport has seen the end of the body. The inbound
+					// body is closed then, and a transport that still reads it would cut the answer off.
+					b, err := io.ReadAll(r.In.Body)
+					if err != nil {
+						t.Error(err)
+					}
+					r.Out.Body = io.NopCloser(bytes.NewReader(b))
 				},
 			})
 			t.Cleanup(keyed.Close)
 			want, err := os.ReadFile(filepath.Join("testdata", "conformance", version+".txt"))
 			must(t, err)
 			got := conform(t, suite, keyed.URL, version)
-			if got != string(want) { // the suite has timeouts of its own, which a loaded machine may miss once
-				got = conform(t, suite, keyed.URL, version)
-			}
 			if got != string(want) {
 				t.Errorf("want:\n%s\nthrough the proxy:\n%s\nthe bare server:\n%s", want, got,
 					conform(t, suite, bare, version))
