@@ -213,7 +213,7 @@ type ActionFamily struct {
 	Bytes          int64
 }
 
-// ArchiveReader reads the archive. FindAction, FindActionByKey, LockAction,
+// ArchiveReader reads the archive. FindAction, FindActions, FindActionByKey, LockAction,
 // FindPush and LockPush fall back to the archive when the live tables have no such
 // row; an archived action has ArchivedAt set. Lists show archived actions only with
 // ActionFilter.Archived. Lists of receipts, mirrors, lessons and facts, sums and

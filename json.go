@@ -60,15 +60,14 @@ func (j JSON) At(pointer string) (JSON, bool) {
 	if j == "" || pointer == "" {
 		return j, j != ""
 	}
-	for segment := range strings.SplitSeq(pointer[1:], "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
-		if next, ok := j.Get(segment); ok {
+	for _, step := range SplitPointer(pointer) {
+		if next, ok := j.Get(step); ok {
 			j = next
 			continue
 		}
 		elements, err := j.Elements()
-		i, errIndex := strconv.Atoi(segment)
-		if err != nil || errIndex != nil || i < 0 || i >= len(elements) || strconv.Itoa(i) != segment {
+		i, errIndex := strconv.Atoi(step)
+		if err != nil || errIndex != nil || i < 0 || i >= len(elements) || strconv.Itoa(i) != step {
 			return "", false
 		}
 		j = elements[i]

@@ -69,10 +69,7 @@ func (p *parser) seen() string {
 // under puts an array index or a member's name before the pointer of an error while
 // the error propagates outwards.
 func (e *SyntaxError) under(segment string) *SyntaxError {
-	if strings.ContainsAny(segment, "~/") {
-		segment = strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
-	}
-	e.Pointer = "/" + segment + e.Pointer
+	e.Pointer = JoinPointer(segment) + e.Pointer
 	return e
 }
 

@@ -143,6 +143,9 @@ type ActionReader interface {
 	// FindAction returns an action with its approval and votes, push summary
 	// and latest receipt that is not late. id is an action's or an approval's.
 	FindAction(id string) (*Action, error)
+	// FindActions is FindAction for several ids, without those that do not exist. The
+	// result is by the given ids.
+	FindActions(ids []string) (map[string]*Action, error)
 	// FindActionByKey finds an action by its unique idempotency key.
 	FindActionByKey(idempotencyKey string) (*Action, error)
 	// OpenOnTarget returns up to limit ids, in order, of pending actions on a

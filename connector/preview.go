@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -58,7 +57,7 @@ func (d *differ) compare(path string, before, after, proposed gatehouse.JSON) {
 		(before.IsObject() || after.IsObject() || proposed.IsObject()) {
 		was, will, want := members(before), members(after), members(proposed)
 		for _, name := range slices.Sorted(maps.Keys(union(was, will, want))) {
-			d.compare(path+"/"+escape.Replace(name), was[name], will[name], want[name])
+			d.compare(path+gatehouse.JoinPointer(name), was[name], will[name], want[name])
 		}
 		return
 	}
@@ -78,8 +77,6 @@ func (d *differ) compare(path string, before, after, proposed gatehouse.JSON) {
 
 // isTree reports whether a value is an object, or absent.
 func isTree(j gatehouse.JSON) bool { return j == "" || j == "null" || j.IsObject() }
-
-var escape = strings.NewReplacer("~", "~0", "/", "~1")
 
 func members(j gatehouse.JSON) map[string]gatehouse.JSON {
 	fields, _ := j.Fields()

@@ -138,7 +138,7 @@ func (c *Connector) checkNames(op *operation, call connector.Call) error {
 	for _, field := range connector.Fields(call.ProposedChange) {
 		for _, declared := range []connector.FieldLevels{entity, op.cfg.Fields} {
 			if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
-				return &valueError{"/proposed_change/" + escapePointer(field),
+				return &valueError{"/proposed_change" + gatehouse.JoinPointer(field),
 					"is another spelling of " + gatehouse.Quote(near) + "; use that spelling"}
 			}
 		}

@@ -137,7 +137,7 @@ func (v values) get(name string) (gatehouse.JSON, error) {
 	}
 	j, ok := object.Get(member)
 	if !ok {
-		return "", &valueError{"/" + head + "/" + escapePointer(member), "is needed by this operation"}
+		return "", &valueError{gatehouse.JoinPointer(head, member), "is needed by this operation"}
 	}
 	return j, nil
 }
@@ -168,10 +168,8 @@ func pointerOf(name string) string {
 	if !dotted {
 		return "/" + head
 	}
-	return "/" + head + "/" + escapePointer(member)
+	return gatehouse.JoinPointer(head, member)
 }
-
-func escapePointer(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }
 
 // render fills in the values, each escaped by escape.
 func (t template) render(v values, escape func(name, value string) (string, error)) (string, error) {

@@ -41,7 +41,7 @@ func (e *entity) validateBulk(call connector.Call, v *gatehouse.Violations) {
 		eachRecord("/current_state", call.CurrentState, target.EntityRefs, v)
 	}
 	for _, line := range linesOf(call) {
-		e.checkState("/current_state/"+escape(line.Target.EntityRef), line.CurrentState, v)
+		e.checkState("/current_state"+gatehouse.JoinPointer(line.Target.EntityRef), line.CurrentState, v)
 	}
 }
 

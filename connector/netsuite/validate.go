@@ -4,7 +4,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
@@ -64,7 +63,7 @@ func (c *Connector) validate(call connector.Call) (*entity, gatehouse.Violations
 			if len(v) >= maxViolations {
 				break
 			}
-			checkMembers("/proposed_change/"+escape(line.Target.EntityRef), e.fields, line.ProposedChange, &v)
+			checkMembers("/proposed_change"+gatehouse.JoinPointer(line.Target.EntityRef), e.fields, line.ProposedChange, &v)
 		}
 		return e, v
 	}
@@ -108,7 +107,7 @@ func (e *entity) checkState(at string, state gatehouse.JSON, v *gatehouse.Violat
 	for _, m := range pre {
 		f, ok := e.fields[m.Name]
 		if !ok || f.Type == typeLines {
-			v.Add(at+"/"+escape(m.Name), "is not a field that can be compared")
+			v.Add(at+gatehouse.JoinPointer(m.Name), "is not a field that can be compared")
 		}
 	}
 }
@@ -120,7 +119,7 @@ func checkMembers(at string, fields map[string]*field, object gatehouse.JSON, v 
 		if !ok {
 			continue // the schema has refused it
 		}
-		here := at + "/" + escape(m.Name)
+		here := at + gatehouse.JoinPointer(m.Name)
 		f.check(here, m.Value, v)
 		if f.Type != typeLines {
 			continue
@@ -131,8 +130,6 @@ func checkMembers(at string, fields map[string]*field, object gatehouse.JSON, v 
 		}
 	}
 }
-
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // checkBalance compares the sums of the two balanced fields over all lines.
 func (e *entity) checkBalance(change gatehouse.JSON, v *gatehouse.Violations) {

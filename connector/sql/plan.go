@@ -207,9 +207,9 @@ func (p *plan) perKey(
 		row, err := f.Value.Fields()
 		switch {
 		case !known[f.Name]:
-			v.Add(pointer(at, f.Name), "is not among entity_refs")
+			v.Add(at+gatehouse.JoinPointer(f.Name), "is not among entity_refs")
 		case err != nil:
-			v.Add(pointer(at, f.Name), "must be an object of columns")
+			v.Add(at+gatehouse.JoinPointer(f.Name), "must be an object of columns")
 		default:
 			dst[f.Name] = row
 		}
@@ -274,15 +274,15 @@ func (p *plan) checkColumns(v *gatehouse.Violations, entity Entity) {
 			return
 		}
 		if p.change != nil {
-			p.checkChange(v, pointer("/proposed_change", ref), []string{ref}, p.change[ref], entity)
+			p.checkChange(v, "/proposed_change"+gatehouse.JoinPointer(ref), []string{ref}, p.change[ref], entity)
 		}
 		at := "/current_state"
 		if p.bulk {
-			at = pointer(at, ref)
+			at += gatehouse.JoinPointer(ref)
 		}
 		for _, f := range p.pre[ref] {
 			if !p.known(f.Name, entity) {
-				v.Add(pointer(at, f.Name), "is not a column that can be compared")
+				v.Add(at+gatehouse.JoinPointer(f.Name), "is not a column that can be compared")
 			}
 		}
 	}
@@ -342,7 +342,7 @@ func (p *plan) checkChange(
 		}
 	}()
 	for _, f := range change {
-		here := pointer(at, f.Name)
+		here := at + gatehouse.JoinPointer(f.Name)
 		if !p.known(f.Name, entity) {
 			detail := "is not a column that can be written; these are: " + connector.Names(p.columns(entity))
 			if near, ok := spelling.Near(f.Name, p.columns(entity)); ok {
@@ -390,9 +390,4 @@ func (p *plan) checkGuard(v *gatehouse.Violations, entity Entity) {
 	}
 	v.Add("/current_state",
 		"is required, so that a change made meanwhile is not overwritten: this entity has no version column")
-}
-
-// pointer appends a segment to an RFC 6901 pointer.
-func pointer(at, segment string) string {
-	return at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
 }

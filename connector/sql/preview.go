@@ -135,7 +135,7 @@ func (p *plan) previewed(ref string, before, after row) []gatehouse.PreviewChang
 	}
 	var out []gatehouse.PreviewChange
 	for i, col := range p.table.columns {
-		c := gatehouse.PreviewChange{Path: pointer("", col.name), After: after[i].json,
+		c := gatehouse.PreviewChange{Path: gatehouse.JoinPointer(col.name), After: after[i].json,
 			How: gatehouse.PreviewAsProposed}
 		if p.bulk {
 			c.Ref = ref

@@ -92,10 +92,9 @@ func parseQuery(raw string, params []param) (values, error) {
 	return out, v.Err()
 }
 
-// pointerTo returns the pointer for an error about a parameter. Creating the
-// replacer costs more than the rest of a query, so it happens only for errors.
+// pointerTo returns the pointer for an error about a parameter.
 func pointerTo(name string) string {
-	at := "/query/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	at := "/query" + gatehouse.JoinPointer(name)
 	if len(at) > maxPointer {
 		at = strings.ToValidUTF8(at[:maxPointer], "") + "…"
 	}

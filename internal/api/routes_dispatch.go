@@ -178,8 +178,8 @@ func (s *Server) knownFilter(ctx context.Context, f *gatehouse.DeadLetterFilter)
 // knownConnector returns an error if no connector has the name. It is for empty answers only, because a former
 // connector can still have dead letters.
 func (s *Server) knownConnector(ctx context.Context, pointer, name string) error {
-	// The two connectors of the gate itself have no breakers.
-	if name == "" || name == gate.PolicyConnector || name == "workflow" {
+	// The gate's own connectors have no breakers.
+	if name == "" || gate.OwnConnector(name) {
 		return nil
 	}
 	states, err := s.cfg.Dispatch.ListBreakers(ctx)

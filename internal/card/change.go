@@ -2,7 +2,6 @@ package card
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -123,29 +122,3 @@ func step(at []string, name string) []string {
 }
 
 func index(at []string, i int) []string { return step(at, strconv.Itoa(i)) }
-
-var escapeStep = strings.NewReplacer("~", "~0", "/", "~1")
-
-var unescapeStep = strings.NewReplacer("~1", "/", "~0", "~")
-
-// Steps takes an RFC 6901 pointer apart.
-func Steps(pointer string) []string {
-	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for i, s := range steps {
-		steps[i] = unescapeStep.Replace(s)
-	}
-	return steps
-}
-
-// Pointer joins steps to an RFC 6901 pointer.
-func Pointer(steps []string) string {
-	var b strings.Builder
-	for _, s := range steps {
-		b.WriteByte('/')
-		if strings.ContainsAny(s, "~/") {
-			s = escapeStep.Replace(s)
-		}
-		b.WriteString(s)
-	}
-	return b.String()
-}

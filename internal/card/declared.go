@@ -28,7 +28,7 @@ func declare(a *gatehouse.Action, shape shape, all []Change) {
 				steps = steps[1:]
 			}
 			for _, f := range a.Declared.Amounts {
-				if places, ok := match(Steps(f.Field), steps); ok && len(steps) > 0 {
+				if places, ok := match(gatehouse.SplitPointer(f.Field), steps); ok && len(steps) > 0 {
 					c.markAmount(a, shape, f, steps, places)
 					found = true
 					break
@@ -70,19 +70,19 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 	case gatehouse.ValidCurrency(f.Currency):
 		c.CurrencyBefore, c.Currency = f.Currency, f.Currency
 	default:
-		at := Steps(f.Currency)
+		at := gatehouse.SplitPointer(f.Currency)
 		for i := range at {
 			if at[i] == "*" {
 				at[i], places = places[0], places[1:]
 			}
 		}
-		d.currencyPath = Pointer(at)
+		d.currencyPath = gatehouse.JoinPointer(at...)
 		before, after := a.CurrentState, a.ProposedChange
 		if c.Key != "" {
 			before = find(before, []string{c.Key})
 		}
 		if shape.byKey && c.Key != "" {
-			d.currencyPath = Pointer([]string{c.Key}) + d.currencyPath
+			d.currencyPath = gatehouse.JoinPointer(c.Key) + d.currencyPath
 			after = find(after, []string{c.Key})
 		}
 		was, is := find(before, at), find(after, at)
@@ -190,7 +190,7 @@ func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable b
 			}
 		}
 		for _, f := range a.Declared.Amounts {
-			at := Steps(f.Field)
+			at := gatehouse.SplitPointer(f.Field)
 			if _, inside := match(at, c.Steps[:min(len(at), len(c.Steps))]); inside && len(c.Steps) > len(at) {
 				return true, false // an object or a list where the amount should be
 			}

@@ -20,7 +20,10 @@ func Edited(before, after gatehouse.JSON) []Change {
 func EditedChanges(e *gatehouse.Edit) []Change {
 	list := make([]Change, 0, len(e.Changes))
 	for _, f := range e.Changes {
-		c := Change{Path: f.Path, Steps: Steps(f.Path), Before: NewValue(f.Before), After: NewValue(f.After), Kind: Changed}
+		c := Change{
+			Path: f.Path, Steps: gatehouse.SplitPointer(f.Path), Before: NewValue(f.Before), After: NewValue(f.After),
+			Kind: Changed,
+		}
 		switch {
 		case c.Before.Type == Absent:
 			c.Kind = Added

@@ -89,7 +89,7 @@ func previewRows(p *gatehouse.Preview) string {
 
 // previewName is the name of a field: its steps, after the record's name in a bulk operation.
 func previewName(c gatehouse.PreviewChange) string {
-	name := strings.Join(Steps(c.Path), "/")
+	name := strings.Join(gatehouse.SplitPointer(c.Path), "/")
 	if c.Ref != "" {
 		return c.Ref + ": " + name
 	}

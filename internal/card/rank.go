@@ -3,6 +3,8 @@ package card
 import (
 	"slices"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // rankWords groups words in field names by the cost of a wrong value, the highest
@@ -76,11 +78,11 @@ func ByRank(changes []Change) {
 	declaring := map[string]bool{} // added and removed list elements with a declared amount, which stay whole
 	for _, c := range changes {
 		if at := elementOf(c); at > 0 && c.declared != nil {
-			declaring[Pointer(c.Steps[:at+1])] = true
+			declaring[gatehouse.JoinPointer(c.Steps[:at+1]...)] = true
 		}
 	}
 	rank := func(c Change) int {
-		if at := elementOf(c); at > 0 && declaring[Pointer(c.Steps[:at+1])] {
+		if at := elementOf(c); at > 0 && declaring[gatehouse.JoinPointer(c.Steps[:at+1]...)] {
 			return 0
 		}
 		return listRank(c)

@@ -285,7 +285,7 @@ func (w *walker) single(steps, was []string, x, y Value) {
 	default:
 		c.Kind = Changed
 	}
-	c.Path = Pointer(c.Steps)
+	c.Path = gatehouse.JoinPointer(c.Steps...)
 	if len(c.Steps) > 0 {
 		c.around = w.scope
 		c.CurrencyBefore, c.Currency = w.scope.of(c.Steps[len(c.Steps)-1])
@@ -297,7 +297,7 @@ func (w *walker) single(steps, was []string, x, y Value) {
 		c.Delta = difference(x, y, c.CurrencyBefore, c.Currency)
 	}
 	if c.Kind == Changed || c.Kind == Same {
-		if p := Pointer(was); p != c.Path {
+		if p := gatehouse.JoinPointer(was...); p != c.Path {
 			c.Was = p
 		}
 	}

@@ -37,7 +37,7 @@ func (*preferencesShowCmd) Run(g *globals, api service) error {
 // preferencesSetCmd sets the preference for a channel.
 type preferencesSetCmd struct {
 	Channel string   `arg:"" help:"The channel's name."`
-	Mute    []string `placeholder:"TOPIC" help:"Topics that are not sent: questions, reminders, outcomes, digests or alerts."`
+	Mute    []string `placeholder:"TOPIC" help:"Topics not to send: questions, reminders, outcomes, digests or alerts."`
 	Quiet   string   `placeholder:"FROM-TO" help:"Hours in which messages wait, such as 20:00-07:00."`
 	Zone    string   `placeholder:"ZONE" help:"The time zone of the quiet hours, such as Europe/Berlin; UTC by default."`
 }

@@ -23,7 +23,7 @@ type proposalFlags struct {
 	Risk           int               `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"Claim a risk level; it counts if it is higher than the server's."`
 	Amount         gatehouse.Decimal `placeholder:"DECIMAL" help:"The size of the change, such as 2.50."`
 	Currency       string            `placeholder:"CODE" help:"The currency of --amount, such as EUR."`
-	OnBehalfOf     string            `placeholder:"NAME" help:"The person for whom you propose; that person cannot decide the action."`
+	OnBehalfOf     string            `placeholder:"NAME" help:"The person you propose for, who cannot decide the action."`
 	ExpiresIn      gatehouse.Span    `placeholder:"DURATION" help:"Expire sooner than the policy says, such as 4h."`
 	IdempotencyKey string            `placeholder:"KEY" help:"Identifies the effect: the same key with the same content returns the same action."`
 }

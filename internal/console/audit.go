@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,23 +133,18 @@ func (p *auditPage) findNames(c *Console, v *view) error {
 
 // describe looks up the short descriptions of the entries' actions.
 func (p *auditPage) describe(c *Console, v *view) error {
-	p.actions = map[string]card.Phrase{}
+	var ids []string
 	for _, row := range p.rows {
-		id := row.leaf.ActionID
-		if _, known := p.actions[id]; known || id == "" {
-			continue
-		}
-		a, err := c.cfg.Actions.FindAction(v.ctx, id)
-		switch {
-		case err == nil:
-			p.actions[id] = shortOf(a)
-		case gatehouse.CodeOf(err) == gatehouse.CodeNotFound:
-			p.actions[id] = nil
-		default:
-			return err
+		if id := row.leaf.ActionID; id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
 		}
 	}
-	return nil
+	found, err := c.cfg.Finder.FindActions(v.ctx, ids)
+	p.actions = make(map[string]card.Phrase, len(found))
+	for id, a := range found {
+		p.actions[id] = shortOf(a)
+	}
+	return err
 }
 
 // checkLog verifies the log now and shows the result.

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 // mention nil.
 type Config struct {
 	Actions  gatehouse.ActionService
+	Finder   Finder
 	Dispatch gatehouse.DispatchService
 	Admin    gatehouse.AdminService
 	Policies gatehouse.PolicyService
@@ -76,6 +78,12 @@ type Config struct {
 	Development bool
 	// Now is the clock for displayed times; no decision depends on it.
 	Now func() time.Time
+}
+
+// Finder reads the actions of a list together.
+type Finder interface {
+	// FindActions returns the actions with these ids, by id, without those that the caller may not read.
+	FindActions(ctx context.Context, ids []string) (map[string]*gatehouse.Action, error)
 }
 
 // Hints announces changes to the console.
@@ -169,7 +177,7 @@ func New(cfg Config) (*Console, error) {
 	case cfg.Actions == nil, cfg.Dispatch == nil, cfg.Admin == nil, cfg.Policies == nil, cfg.Audit == nil,
 		cfg.Runs == nil, cfg.LogChecker == nil, cfg.PolicyChecker == nil, cfg.Statistics == nil, cfg.Notices == nil,
 		cfg.Notifications == nil, cfg.Targets == nil, cfg.Slack == nil, cfg.Browser == nil, cfg.SignIn == nil,
-		cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil:
+		cfg.Sessions == nil, cfg.Self == nil, cfg.Views == nil, cfg.Finder == nil:
 		return nil, errors.New("console: a service is missing")
 	case cfg.Log == nil:
 		return nil, errors.New("console: the logger is missing")

@@ -94,13 +94,19 @@ func (c *Console) deadLetters(v *view) (deadList, error) {
 	if err != nil {
 		return l, err
 	}
+	ids := make([]string, len(page.Items))
+	for i, d := range page.Items {
+		ids[i] = d.ActionID
+	}
+	actions, err := c.cfg.Finder.FindActions(v.ctx, ids)
+	if err != nil {
+		return l, err
+	}
 	rows := make(map[string][]deadRow)
 	for _, d := range page.Items {
-		a, err := c.cfg.Actions.FindAction(v.ctx, d.ActionID)
-		if err != nil {
-			return l, err
+		if a := actions[d.ActionID]; a != nil {
+			rows[d.Group] = append(rows[d.Group], deadRow{d: d, a: a, short: shortOf(a)})
 		}
-		rows[d.Group] = append(rows[d.Group], deadRow{d: d, a: a, short: shortOf(a)})
 	}
 	l.capped, l.known = groups.Capped, make(known)
 	for _, g := range groups.Items {

@@ -126,12 +126,18 @@ func (c *Console) pushGroup(v *view, tab string, status gatehouse.PushStatus) (p
 	if err != nil {
 		return g, err
 	}
+	ids := make([]string, len(page.Items))
+	for i, p := range page.Items {
+		ids[i] = p.ActionID
+	}
+	actions, err := c.cfg.Finder.FindActions(v.ctx, ids)
+	if err != nil {
+		return g, err
+	}
 	for _, p := range page.Items {
-		a, err := c.cfg.Actions.FindAction(v.ctx, p.ActionID)
-		if err != nil {
-			return g, err
+		if a := actions[p.ActionID]; a != nil {
+			g.rows = append(g.rows, pushRow{p: p, a: a, short: shortOf(a)})
 		}
-		g.rows = append(g.rows, pushRow{p: p, a: a, short: shortOf(a)})
 	}
 	g.more = morePushes(tab, string(status), page.NextCursor)
 	return g, nil

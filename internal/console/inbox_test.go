@@ -290,8 +290,8 @@ func TestBulk(t *testing.T) {
 	ana := w.signIn("ana", gatehouse.RoleApprover)
 	pick := url.Values{"pick": {a.ID, b.ID, large.ID, own.ID, "act_none"}, "return": {"/inbox"}}
 	ana.get("/inbox/bulk?"+pick.Encode()).want(200).
-		has("2 actions", "7.50 USD moved, net −2.50", "5.00 USD", "cannot be decided in bulk", testid("bulk-excluded"), "12.50",
-			"Approve 2 items")
+		has("2 actions", "7.50 USD moved, net −2.50", "5.00 USD", "cannot be decided in bulk", testid("bulk-excluded"),
+			"12.50", "Approve 2 items")
 
 	items := []string{"item", a.ID + " " + string(a.Digest), "item", b.ID + " " + string(b.Digest), "item",
 		large.ID + " " + string(large.Digest), "return", "/inbox"}

@@ -108,13 +108,13 @@ func (v *view) newReviewEdit(a *gatehouse.Action) *reviewEdit {
 	e.ownToo = e.ownToo && !e.correcting
 	before := make(map[string]gatehouse.JSON)
 	mapLeaves(a.CurrentState, nil, func(steps []string, leaf gatehouse.JSON) gatehouse.JSON {
-		before[card.Pointer(steps)] = leaf
+		before[gatehouse.JoinPointer(steps...)] = leaf
 		return leaf
 	})
 	mapLeaves(a.ProposedChange, nil, func(steps []string, leaf gatehouse.JSON) gatehouse.JSON {
 		f := editField{
 			name:  "field-" + strconv.Itoa(len(e.fields)),
-			path:  card.Pointer(steps),
+			path:  gatehouse.JoinPointer(steps...),
 			steps: steps,
 			agent: card.NewValue(leaf),
 		}

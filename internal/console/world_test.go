@@ -147,7 +147,7 @@ func newWorldWith(t *testing.T, channels ...gate.ChannelInfo) *world {
 	must(t, err)
 	w.connectors = &storedConnectors{Gate: w.gate}
 	w.config = console.Config{
-		Actions: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
+		Actions: w.gate, Finder: w.gate, Dispatch: w.gate, Admin: w.gate, Policies: w.gate, Audit: w.gate, Runs: w.runs,
 		LogChecker: w.gate, PolicyChecker: w.gate, Statistics: w.gate, Notices: w.gate, Notifications: w.gate,
 		Reviews: w.gate, Targets: w.gate,
 		Slack: w.gate, Delegations: w.gate, Grants: w.gate, Devices: w.gate, Mandates: w.gate,

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
-	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 // ListBreakers implements [gatehouse.DispatchService].
@@ -31,7 +30,7 @@ func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.Breake
 	states := make(map[string]gatehouse.BreakerState)
 	if connectors, ok := g.targets.(ConnectorLister); ok {
 		for _, name := range connectors.Names(tenant) {
-			if name != workflow.ApprovalConnector && name != PolicyConnector {
+			if !OwnConnector(name) {
 				states[name] = gatehouse.BreakerState{Connector: name, State: gatehouse.BreakerClosed}
 			}
 		}

@@ -77,8 +77,12 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 // OwnQuestion reports whether an action asks for something within Gatehouse, such as an approval
 // step or a new policy.
 func OwnQuestion(a *gatehouse.Action) bool {
-	return a.Connector == PolicyConnector || a.Connector == workflow.ApprovalConnector ||
-		strings.HasPrefix(a.Operation, "gatehouse_")
+	return OwnConnector(a.Connector) || strings.HasPrefix(a.Operation, "gatehouse_")
+}
+
+// OwnConnector reports whether a connector is one of Gatehouse's own, which call no target.
+func OwnConnector(name string) bool {
+	return name == PolicyConnector || name == workflow.ApprovalConnector
 }
 
 // edited is the proposal of an action with the edited change.

@@ -10,7 +10,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
-	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 var _ gatehouse.GrantService = (*Gate)(nil)
@@ -131,7 +130,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 
 // grantTarget returns the fingerprint of the connector of a grant.
 func (g *Gate) grantTarget(tenant string, n *gatehouse.NewGrant) (string, error) {
-	if n.Connector == PolicyConnector || n.Connector == workflow.ApprovalConnector {
+	if OwnConnector(n.Connector) {
 		return "", gatehouse.Violations{
 			{Pointer: "/connector", Detail: "is an internal connector of Gatehouse: its actions cannot be approved in advance"},
 		}.Err()

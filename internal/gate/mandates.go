@@ -100,7 +100,8 @@ func detailOf(err error) string {
 // describeStep returns the fingerprint of a step's connector.
 func (g *Gate) describeStep(tenant string, s *gatehouse.Cover, level gatehouse.RiskLevel) (string, error) {
 	if s.Connector == PolicyConnector || s.Connector == workflow.ApprovalConnector {
-		return "", gatehouse.E(gatehouse.CodeInvalid, "is an internal connector of Gatehouse: its actions cannot be approved in advance")
+		return "", gatehouse.E(gatehouse.CodeInvalid,
+			"is an internal connector of Gatehouse: its actions cannot be approved in advance")
 	}
 	p := gatehouse.Proposal{
 		Connector: s.Connector, Operation: s.Operation, Target: gatehouse.Target{EntityType: s.EntityType},

@@ -2,6 +2,9 @@ package gate
 
 import (
 	"context"
+	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -47,6 +50,27 @@ func (g *Gate) FindAction(ctx context.Context, id string) (a *gatehouse.Action, 
 	}
 	g.describe(a)
 	return a, nil
+}
+
+// FindActions returns the actions with these ids that the caller may read, by id. Comments, Exceeds and
+// CanceledBy are not set.
+func (g *Gate) FindActions(ctx context.Context, ids []string) (found map[string]*gatehouse.Action, err error) {
+	err = g.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
+		if found, err = tx.FindActions(ids); err != nil {
+			return err
+		}
+		for id, a := range found {
+			switch err := g.mayRead(tx, c, a.ID, a.ProposerID); {
+			case errors.Is(err, gatehouse.ErrNotFound):
+				delete(found, id)
+			case err != nil:
+				return err
+			}
+		}
+		return nil
+	})
+	g.describe(slices.Collect(maps.Values(found))...)
+	return found, err
 }
 
 // describe sets the fields that come from connectors and are not stored.

@@ -47,6 +47,10 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	if _, err := w.gate.FindAction(mine, revised.ID); err != nil {
 		t.Errorf("the revision of its own: %v", err)
 	}
+	found, err := w.gate.FindActions(mine, []string{revised.ID, secret.ID, secret.Approval.ID, "act_none"})
+	if err != nil || len(found) != 1 || found[revised.ID] == nil {
+		t.Errorf("found %v, %v; want the revision only", found, err)
+	}
 	refusals := map[string]error{}
 	_, refusals["find"] = w.gate.FindAction(mine, secret.ID)
 	_, refusals["find by approval"] = w.gate.FindAction(mine, secret.Approval.ID)

@@ -67,7 +67,8 @@ func onSQLite(t *testing.T) *original {
 UPDATE meta SET numbered = (SELECT max(last) FROM audit_batch)`, 14, "", true},
 		{"evidence stored twice",
 			`CREATE TABLE b AS SELECT * FROM bundle; DROP TABLE bundle; ALTER TABLE b RENAME TO bundle;
-INSERT INTO bundle SELECT 100000, tenant, run_id, sha256, created_at, manifest, archive FROM bundle WHERE run_id = 'run_1'`,
+INSERT INTO bundle SELECT 100000, tenant, run_id, sha256, created_at, manifest, archive FROM bundle
+WHERE run_id = 'run_1'`,
 			21, "run:run_1", true},
 	}
 	return &original{head: head, own: own, copy: func(t *testing.T) (func() (*Target, error), func(string)) {

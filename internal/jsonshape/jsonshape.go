@@ -137,11 +137,7 @@ func violations(e *jsonschema.ValidationError, under string) (out gatehouse.Viol
 			return
 		}
 		if len(e.Causes) == 0 {
-			pointer := under
-			for _, segment := range e.InstanceLocation {
-				pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(segment)
-			}
-			out.Add(pointer, "%s", cut(e.ErrorKind.LocalizedString(english)))
+			out.Add(under+gatehouse.JoinPointer(e.InstanceLocation...), "%s", cut(e.ErrorKind.LocalizedString(english)))
 			return
 		}
 		for _, cause := range e.Causes {

@@ -402,7 +402,7 @@ func differences(was, is any) []string {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			here := at + "/" + escapePointer.Replace(key)
+			here := at + gatehouse.JoinPointer(key)
 			x, had := a[key]
 			y, has := b[key]
 			switch {

@@ -155,11 +155,15 @@ func TestSchemas(t *testing.T) {
 			`{"additionalProperties":false,"properties":{"a":{"maximum":1.50,"type":"number"}},"type":"object"}`},
 		"a reference with siblings": {"3.1.0", `{$ref: '#/components/schemas/A', title: T, required: [a]}`,
 			`A: {type: object, properties: {a: {type: string}}}`,
-			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"}],"required":["a"],"title":"T","type":"object","unevaluatedProperties":false}`},
+			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"}],"required":["a"],"title":"T",` +
+				`"type":"object","unevaluatedProperties":false}`},
 		"a member with siblings": {"3.1.0",
-			`{type: object, required: [id], properties: {id: {$ref: '#/components/schemas/A', readOnly: true}, p: {$ref: '#/components/schemas/A', format: password}, c: {$ref: '#/components/schemas/A', pattern: '^x'}}}`,
+			`{type: object, required: [id], properties: {id: {$ref: '#/components/schemas/A', readOnly: true}, ` +
+				`p: {$ref: '#/components/schemas/A', format: password}, ` +
+				`c: {$ref: '#/components/schemas/A', pattern: '^x'}}}`,
 			`A: {type: string}`,
-			`{"additionalProperties":false,"properties":{"c":{"allOf":[{"type":"string"}],"pattern":"^x"},"id":false,"p":false},"type":"object"}`},
+			`{"additionalProperties":false,"properties":{"c":{"allOf":[{"type":"string"}],"pattern":"^x"},` +
+				`"id":false,"p":false},"type":"object"}`},
 		"a cycle": {"3.1.0", `{$ref: '#/components/schemas/A'}`,
 			`A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`,
 			`{"additionalProperties":false,"properties":{"a":{"type":"object"}},"type":"object"}`},
@@ -209,7 +213,9 @@ func TestRequests(t *testing.T) {
 	src := document("3.1.0", `
 		'/accounts/{account}/notes/{id}': {
 			parameters: [{name: account, in: path, required: true, schema: {type: string}}, {name: id, in: path, required: true, schema: {type: string}}],
-			patch: {operationId: patch, parameters: [{name: 'dry run', in: query, required: true, schema: {type: boolean}}, {name: 'a+b%', in: query, required: true, schema: {type: string}}, {name: X-Mode, in: header, required: true, schema: {type: string}},
+			patch: {operationId: patch, parameters: [{name: 'dry run', in: query, required: true, schema: {type: boolean}},
+				{name: 'a+b%', in: query, required: true, schema: {type: string}},
+				{name: X-Mode, in: header, required: true, schema: {type: string}},
 				{name: If-Match, in: header, schema: {type: string}}, {name: optional, in: query, schema: {type: string}}],
 				requestBody: {content: {application/merge-patch+json: {schema: {type: object, properties: {note: {type: string}}}}}}, responses: {'200': {description: ok}}}},
 		'/notes/{id}': {parameters: [{name: id, in: path, required: true, schema: {type: string}}],
@@ -236,7 +242,8 @@ func TestRequests(t *testing.T) {
 		{"publish", "all", "", `{}`, `POST /publish [] key=false match= type= mode=`},
 		{"publish", "all", "", `{"note":"x"}`, ""},
 		{"patch", "n1", "v7", `{"X-Mode":"live","account":"a&b","a+b%":"1","body":{"note":"x"},"dry run":true}`,
-			`PATCH /accounts/a&b/notes/n1?a%2Bb%25=1&dry%20run=true [{"note":"x"}] key=false match="v7" type=application/merge-patch+json mode=live`},
+			`PATCH /accounts/a&b/notes/n1?a%2Bb%25=1&dry%20run=true [{"note":"x"}] key=false match="v7" ` +
+				`type=application/merge-patch+json mode=live`},
 		{"patch", "n1", "", `{"X-Mode":"live","account":"a","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
 		{"patch", "n1", "v7", `{"X-Mode":"live","account":"../b","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
 		{"patch", "n1", "v7", `{"X-Mode":"live\r\nX: y","account":"a","a+b%":"1","body":{"note":"x"},"dry run":true}`, ""},
@@ -263,12 +270,14 @@ func TestLeftOut(t *testing.T) {
 	const rest = `responses: {'200': {description: ok}}`
 	deep := strings.Repeat(`{type: object, properties: {a: `, 40) + `{type: string}` + strings.Repeat(`}}`, 40)
 	for want, operation := range map[string]string{
-		"its body is text/csv":                      `requestBody: {content: {text/csv: {schema: {type: string}}}},` + rest,
-		"it needs the password pin":                 `requestBody: {content: {application/json: {schema: {type: object, required: [pin], properties: {pin: {type: string, format: password}}}}}},` + rest,
-		"it needs the cookie sid":                   `parameters: [{name: sid, in: cookie, required: true, schema: {type: string}}],` + rest,
-		`its parameter "body"`:                      `parameters: [{name: body, in: query, required: true, schema: {type: string}}],` + rest,
-		`it has two parameters that are called "a"`: `parameters: [{name: a, in: query, required: true, schema: {type: string}}, {name: a, in: header, required: true, schema: {type: string}}],` + rest,
-		"its schema ":                               `requestBody: {content: {application/json: {schema: ` + deep + `}}},` + rest,
+		"its body is text/csv": `requestBody: {content: {text/csv: {schema: {type: string}}}},` + rest,
+		"it needs the password pin": `requestBody: {content: {application/json: {schema: ` +
+			`{type: object, required: [pin], properties: {pin: {type: string, format: password}}}}}},` + rest,
+		"it needs the cookie sid": `parameters: [{name: sid, in: cookie, required: true, schema: {type: string}}],` + rest,
+		`its parameter "body"`:    `parameters: [{name: body, in: query, required: true, schema: {type: string}}],` + rest,
+		`it has two parameters that are called "a"`: `parameters: [{name: a, in: query, required: true, ` +
+			`schema: {type: string}}, {name: a, in: header, required: true, schema: {type: string}}],` + rest,
+		"its schema ": `requestBody: {content: {application/json: {schema: ` + deep + `}}},` + rest,
 	} {
 		api := derive(t,
 			document("3.1.0", `/a: {post: {operationId: bad, `+operation+`}}, /b: {post: {operationId: good, `+rest+`}}`, ""))
@@ -316,7 +325,8 @@ func TestStates(t *testing.T) {
 
 	before := accepted(t, document("3.1.0", post("/a", "n: {type: string}")+", "+post("/b", "")+", "+post("/c", ""), ""))
 	got := imported(file(before), document("3.1.0", post("/a", "n: {type: string}")+
-		`, /b: {post: {operationId: b, requestBody: {content: {text/csv: {schema: {type: string}}}}, responses: {'200': {description: ok}}}}`, ""))
+		`, /b: {post: {operationId: b, requestBody: {content: {text/csv: {schema: {type: string}}}}, `+
+		`responses: {'200': {description: ok}}}}`, ""))
 	if got["a"].State != openapi.Accepted || got["b"].State != openapi.LeftOut || !got["b"].Updated ||
 		got["c"].State != openapi.Gone {
 		t.Errorf("%+v", got)

@@ -286,13 +286,12 @@ func (d *document) at(ref string) any {
 	if err != nil {
 		return nil
 	}
-	for segment := range strings.SplitSeq(strings.TrimPrefix(fragment, "/"), "/") {
-		segment = strings.NewReplacer("~1", "/", "~0", "~").Replace(segment)
+	for _, step := range gatehouse.SplitPointer(fragment) {
 		switch in := v.(type) {
 		case map[string]any:
-			v = in[segment]
+			v = in[step]
 		case []any:
-			i, err := strconv.Atoi(segment)
+			i, err := strconv.Atoi(step)
 			if err != nil || i < 0 || i >= len(in) {
 				return nil
 			}

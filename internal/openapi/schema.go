@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // maxSchema limits the schemas within one body or one parameter, including repeated references.
@@ -271,9 +273,6 @@ var moneyWords = []string{
 	"payment", "charge", "deposit",
 }
 
-// escapePointer escapes a segment of a JSON pointer.
-var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
-
 // money returns the pointers to the amounts and to the first currency in a converted schema.
 func money(v any, at string, depth int) (amounts []string, currency string) {
 	in, _ := v.(map[string]any)
@@ -282,7 +281,7 @@ func money(v any, at string, depth int) (amounts []string, currency string) {
 	}
 	all, _ := in["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		here := at + "/" + escapePointer.Replace(name)
+		here := at + gatehouse.JoinPointer(name)
 		about, _ := all[name].(map[string]any)
 		for _, word := range words(name) {
 			switch {

@@ -68,17 +68,19 @@ func TestCallbackMistakes(t *testing.T) {
 	t.Parallel()
 	const secrets = "\nsecrets: {s: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw, bad: x, i: i, k: k}\n"
 	for source, want := range map[string]string{
-		"callbacks: {webhook: {hosts: [x.example]}}":                                            "callbacks.webhook.secret: is required",
-		"callbacks: {webhook: {hosts: [x.example], secret: no}}":                                "secrets has no entry",
-		"callbacks: {webhook: {hosts: [x.example], secret: bad}}":                               "callbacks.webhook.secret: must be whsec_",
-		"callbacks: {webhook: {secret: s}}":                                                     "callbacks.webhook.hosts or private_hosts is required",
-		"callbacks: {webhook: {hosts: [\"https://x\"], secret: s}}":                             "callbacks.webhook.hosts:",
-		"callbacks: {tenants: [\"a b\"]}":                                                       "callbacks.tenants:",
-		"callbacks: {nats: {prefix: \"a.*\"}}":                                                  "callbacks.nats.prefix:",
-		"callbacks: {step_functions: {region: eu-west-1, account: \"1\"}}":                      "callbacks.step_functions.access_key_id: is required",
-		"callbacks: {step_functions: {access_key_id: i, secret_access_key: k, account: \"1\"}}": "callbacks.step_functions.region:",
-		"callbacks: {webhooks: {}}":                                                             "unknown key webhooks",
-		"channels: {callback.webhook: {kind: webhook, url: \"https://x.example\", secret: s}}":  "cannot name a channel",
+		"callbacks: {webhook: {hosts: [x.example]}}":                "callbacks.webhook.secret: is required",
+		"callbacks: {webhook: {hosts: [x.example], secret: no}}":    "secrets has no entry",
+		"callbacks: {webhook: {hosts: [x.example], secret: bad}}":   "callbacks.webhook.secret: must be whsec_",
+		"callbacks: {webhook: {secret: s}}":                         "callbacks.webhook.hosts or private_hosts is required",
+		"callbacks: {webhook: {hosts: [\"https://x\"], secret: s}}": "callbacks.webhook.hosts:",
+		"callbacks: {tenants: [\"a b\"]}":                           "callbacks.tenants:",
+		"callbacks: {nats: {prefix: \"a.*\"}}":                      "callbacks.nats.prefix:",
+		"callbacks: {step_functions: {region: eu-west-1, " +
+			"account: \"1\"}}": "callbacks.step_functions.access_key_id: is required",
+		"callbacks: {step_functions: {access_key_id: i, secret_access_key: k, " +
+			"account: \"1\"}}": "callbacks.step_functions.region:",
+		"callbacks: {webhooks: {}}": "unknown key webhooks",
+		"channels: {callback.webhook: {kind: webhook, url: \"https://x.example\", secret: s}}": "cannot name a channel",
 	} {
 		cfg, err := config.Parse("gatehouse.yaml", []byte(source+secrets))
 		if err == nil {

@@ -26,7 +26,7 @@ func newConsole(n *Node, signIn signin.Config, metrics *prometheus.Registry) (ht
 		return nil, err
 	}
 	return console.New(console.Config{
-		Actions: actions, Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Runs: n.Runs,
+		Actions: actions, Finder: n.Gate, Dispatch: n.Gate, Admin: n.Gate, Policies: n.Gate, Audit: n.Gate, Runs: n.Runs,
 		LogChecker: n.Gate, PolicyChecker: n.Gate, Statistics: n.Gate, Notices: n.Gate,
 		Notifications: n.Gate, Reviews: reviews, Targets: n.Gate, Slack: n.Gate, Delegations: n.Gate, Grants: n.Gate,
 		Devices: n.Gate, Preferences: n.Gate, Unsubscribe: n.Gate, Mandates: n.Gate, Secrets: n.Gate,

@@ -27,7 +27,7 @@ const demoFolder = "gatehouse-demo"
 
 // DemoCommand plays the demo.
 type DemoCommand struct {
-	Data        string `help:"The folder of the demo: empty, or the folder of an earlier demo, which is replaced." default:"gatehouse-demo" placeholder:"DIR"`
+	Data        string `help:"An empty folder, or an old demo's to replace." default:"gatehouse-demo" placeholder:"DIR"`
 	Remove      bool   `help:"Only remove the folder of an earlier demo."`
 	Interactive *bool  `help:"Ask you for a few of the decisions. By default if stdin and stdout are terminals." negatable:""`
 }

@@ -257,7 +257,7 @@ func logFile(data string) (*slog.Logger, *os.File, error) {
 
 type devEnvCmd struct {
 	Data string `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
-	As   string `help:"The principal: admin can decide, reviewer gives a second vote, agent can propose." enum:"admin,reviewer,agent" default:"admin"`
+	As   string `help:"Admin decides, reviewer votes second, agent proposes." enum:"admin,reviewer,agent" default:"admin"`
 }
 
 func (*devEnvCmd) Help() string {

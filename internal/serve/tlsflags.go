@@ -22,7 +22,7 @@ import (
 type tlsFlags struct {
 	TLSCert       string   `name:"tls-cert" help:"Serve HTTPS with this certificate, PEM with its chain; read again when it changes, and on SIGHUP." env:"GATEHOUSE_TLS_CERT" placeholder:"FILE"`
 	TLSKey        string   `name:"tls-key" help:"The certificate's key, PEM." env:"GATEHOUSE_TLS_KEY" placeholder:"FILE"`
-	ACMEDomain    []string `name:"acme-domain" help:"Serve HTTPS with a certificate of an ACME server for this domain, whose port 443 reaches this server. Accepts the server's terms. Repeatable." env:"GATEHOUSE_ACME_DOMAIN" placeholder:"DOMAIN"`
+	ACMEDomain    []string `name:"acme-domain" help:"Serve HTTPS with an ACME certificate for this domain, whose port 443 reaches this server. Accepts the ACME server's terms. Repeatable." env:"GATEHOUSE_ACME_DOMAIN" placeholder:"DOMAIN"`
 	ACMEDirectory string   `name:"acme-directory" help:"The ACME server; Let's Encrypt by default." env:"GATEHOUSE_ACME_DIRECTORY" placeholder:"URL"`
 }
 

@@ -60,7 +60,8 @@ connectors:
 				"== \"bot\"', then: allow}]\n", []string{
 				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant acme, for " +
 					"instance as note",
-				"connector shop: update of memo (L1): the policy can allow it without a person in tenant acme, for instance as note",
+				"connector shop: update of memo (L1): the policy can allow it without a person in tenant acme, for instance as " +
+					"note",
 				"connector shop: insert of tag (L1): the policy can allow it without a person in tenant acme, for instance as note",
 				"connector shop: update of item: the policy can allow changes of note (L1) without a person in tenant default, " +
 					"for instance as note",

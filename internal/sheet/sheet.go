@@ -261,7 +261,7 @@ func (s *Sheet) edited(a *gatehouse.Action) {
 	s.quote(a.Edit.Note)
 	for _, f := range a.Edit.Changes {
 		s.Item(MovedText(card.Change{
-			Steps: card.Steps(f.Path), Before: card.NewValue(f.Before), After: card.NewValue(f.After),
+			Steps: gatehouse.SplitPointer(f.Path), Before: card.NewValue(f.Before), After: card.NewValue(f.After),
 		}))
 	}
 }

@@ -86,7 +86,7 @@ func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct fu
 			if len(*v) >= maxTwins {
 				return
 			}
-			here := at + "/" + escape(m.Name)
+			here := at + gatehouse.JoinPointer(m.Name)
 			if distinct == nil || !distinct(m.Name) {
 				folded := Fold(m.Name)
 				if other, ok := seen[folded]; ok {
@@ -106,6 +106,3 @@ func Twins(v *gatehouse.Violations, at string, value gatehouse.JSON, distinct fu
 		}
 	}
 }
-
-// escape makes a segment of an RFC 6901 pointer.
-func escape(s string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(s) }

@@ -137,17 +137,6 @@ func (t *Table) aligned(columns int, color bool) []byte {
 	return b.Bytes()
 }
 
-// wrapped breaks safe text between words into lines of at most n columns.
-func wrapped(s string, n int) []string {
-	var lines []string
-	for n > 0 && ColumnsOf(s) > n {
-		head := CutAtWord(s, n)
-		lines = append(lines, strings.TrimRight(head, " "))
-		s = s[len(head):]
-	}
-	return append(lines, s)
-}
-
 // fit returns the width of each column, -1 for an omitted one.
 func (t *Table) fit(lines [][]string, columns int) []int {
 	widths := make([]int, len(t.Header))

@@ -40,15 +40,21 @@ func SafeLines(s string, columns int) []string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	var out []string
 	for line := range strings.SplitSeq(strings.TrimSuffix(s, "\n"), "\n") {
-		line = Safe(strings.ReplaceAll(line, "\t", "    "))
-		for columns > 0 && ColumnsOf(line) > columns {
-			head := CutAtWord(line, columns)
-			out = append(out, head)
-			line = line[len(head):]
-		}
-		out = append(out, line)
+		out = append(out, wrapped(Safe(strings.ReplaceAll(line, "\t", "    ")), columns)...)
 	}
 	return out
+}
+
+// wrapped breaks safe text between words into lines of at most n columns, without the spaces at the
+// breaks. With n 0 it does not break.
+func wrapped(s string, n int) []string {
+	var lines []string
+	for n > 0 && ColumnsOf(s) > n {
+		head := CutAtWord(s, n)
+		lines = append(lines, strings.TrimRight(head, " "))
+		s = s[len(head):]
+	}
+	return append(lines, s)
 }
 
 // ColumnsOf is the width of safe text on a terminal, in columns.

@@ -67,7 +67,7 @@ func TestSafeShowsEverything(t *testing.T) {
 func TestSafeLines(t *testing.T) {
 	t.Parallel()
 	got := SafeLines("one two three\n\x1b[2Jfour\r\n漢字漢字漢字\n", 8)
-	want := []string{"one two ", "three", "<U+001B>", "[2Jfour", "漢字漢字", "漢字"}
+	want := []string{"one two", "three", "<U+001B>", "[2Jfour", "漢字漢字", "漢字"}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -151,7 +151,8 @@ func (m *reviewer) onRebased(msg rebased) tea.Cmd {
 	}
 	m.outcomes = append(m.outcomes, outcome{old.ID, "superseded by " + msg.action.ID})
 	*msg.item = item{action: msg.action}
-	m.say(term.Green, strings.TrimSuffix("This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", "), ": ")+".")
+	m.say(term.Green,
+		strings.TrimSuffix("This is "+msg.action.ID+" now, on the present state: "+strings.Join(moved, ", "), ": ")+".")
 	return m.appear()
 }
 

@@ -285,7 +285,8 @@ func (m *reviewer) paste(s string) {
 		m.say(term.Yellow, "Type this value; it cannot be pasted.")
 	case q.confirm:
 	case len(m.input)+len(s) > gatehouse.MaxNotesBytes:
-		m.say(term.Yellow, fmt.Sprintf("The pasted text is too long: an answer has at most %d bytes.", gatehouse.MaxNotesBytes))
+		m.say(term.Yellow,
+			fmt.Sprintf("The pasted text is too long: an answer has at most %d bytes.", gatehouse.MaxNotesBytes))
 	default:
 		m.input += strings.Join(strings.Fields(s), " ")
 	}

@@ -138,8 +138,8 @@ func TestAppliedOutput(t *testing.T) {
 	d := mustParse(t, steps("- {id: ask, uses: approval, with: {title: Ship?}}",
 		"- {id: a, uses: transform, with: '${{ [steps.ask.output.decided_by, steps.ask.output.digest, "+
 			"steps.ask.output.receipt_id, steps.ask.output.response, steps.ask.output.reversible] }}'}"))
-	tests := parseTests(t, d, "tests:\n- {name: n, steps: {ask: {applied: {response: {n: 1}}}}, expect: {status: succeeded, "+
-		"outputs: {a: [test, '', rcp_ask, {n: 1}, false]}}}\n")
+	tests := parseTests(t, d, "tests:\n- {name: n, steps: {ask: {applied: {response: {n: 1}}}}, expect: {status: "+
+		"succeeded, outputs: {a: [test, '', rcp_ask, {n: 1}, false]}}}\n")
 	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
 		t.Error(r.Differences)
 	}
@@ -188,25 +188,26 @@ func TestParseTestsRefuses(t *testing.T) {
 		"tests: [{expect: {}}]":                  "1:9: a test needs name",
 		"test: []":                               `1:1: a file of tests has no key "test"`,
 		"tests: [{name: x, expect: {state: y}}]": `expect has no key "state"`,
-		"tests: [{name: x, expect: {status: done}}]":                                    `"done" is not a state of a run`,
-		"tests: [{name: x, expect: {steps: {ask: done}}}]":                              `"done" is not a state of a step`,
-		"tests: [{name: x, expect: {steps: {nope: ready}}}]":                            `the workflow has no step "nope"`,
-		"tests: [{name: x, expect: {steps: {'ask[x]': ready}}}]":                        `the workflow has no step "ask[x]"`,
-		"tests: [{name: x, expect: {proposed: {ask: 1}}}]":                              "proposed must be a mapping",
-		"tests: [{name: x, steps: {nope: {output: 1}}, expect: {}}]":                    `the workflow has no step "nope"`,
-		"tests: [{name: x, steps: {t: {output: 1}}, expect: {}}]":                       "a transform needs no answer",
-		"tests: [{name: x, steps: {ask: {}}, expect: {}}]":                              "an answer is empty",
-		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, expect: {}}]": "an answer must have only one of",
-		"tests: [{name: x, steps: {ask: {applied: 1}}, expect: {}}]":                    "applied must be true",
-		"tests: [{name: x, steps: {list: {applied: true}}, expect: {}}]":                "has no action that could be applied",
-		"tests: [{name: x, steps: {ask: {signal: 1}}, expect: {}}]":                     "waits for no event",
-		"tests: [{name: x, steps: {reply: {output: 1}}, expect: {}}]":                   "answered by a signal",
-		"tests: [{name: x, steps: {ask: [{applied: true}]}, expect: {}}]":               "only a step with for_each",
-		"tests: [{name: x, steps: {list: {fail: {times: 0}}}, expect: {}}]":             "times must be a whole number from 1",
-		"tests: [{name: x, steps: {list: {fail: {retryable: maybe}}}, expect: {}}]":     "retryable must be true or false",
-		"tests: [{name: x, steps: {ask: {applied: true, after: 1m}}, expect: {}}]":      "after is allowed only with a signal",
-		"tests: [{name: x, steps: {ask: {applied: {status: done}}}, expect: {}}]":       "applied cannot set status",
-		"tests: [{name: x, now: today, expect: {}}]":                                    "now must be a time",
+		"tests: [{name: x, expect: {status: done}}]":                 `"done" is not a state of a run`,
+		"tests: [{name: x, expect: {steps: {ask: done}}}]":           `"done" is not a state of a step`,
+		"tests: [{name: x, expect: {steps: {nope: ready}}}]":         `the workflow has no step "nope"`,
+		"tests: [{name: x, expect: {steps: {'ask[x]': ready}}}]":     `the workflow has no step "ask[x]"`,
+		"tests: [{name: x, expect: {proposed: {ask: 1}}}]":           "proposed must be a mapping",
+		"tests: [{name: x, steps: {nope: {output: 1}}, expect: {}}]": `the workflow has no step "nope"`,
+		"tests: [{name: x, steps: {t: {output: 1}}, expect: {}}]":    "a transform needs no answer",
+		"tests: [{name: x, steps: {ask: {}}, expect: {}}]":           "an answer is empty",
+		"tests: [{name: x, steps: {ask: {applied: true, rejected: true}}, " +
+			"expect: {}}]": "an answer must have only one of",
+		"tests: [{name: x, steps: {ask: {applied: 1}}, expect: {}}]":                "applied must be true",
+		"tests: [{name: x, steps: {list: {applied: true}}, expect: {}}]":            "has no action that could be applied",
+		"tests: [{name: x, steps: {ask: {signal: 1}}, expect: {}}]":                 "waits for no event",
+		"tests: [{name: x, steps: {reply: {output: 1}}, expect: {}}]":               "answered by a signal",
+		"tests: [{name: x, steps: {ask: [{applied: true}]}, expect: {}}]":           "only a step with for_each",
+		"tests: [{name: x, steps: {list: {fail: {times: 0}}}, expect: {}}]":         "times must be a whole number from 1",
+		"tests: [{name: x, steps: {list: {fail: {retryable: maybe}}}, expect: {}}]": "retryable must be true or false",
+		"tests: [{name: x, steps: {ask: {applied: true, after: 1m}}, expect: {}}]":  "after is allowed only with a signal",
+		"tests: [{name: x, steps: {ask: {applied: {status: done}}}, expect: {}}]":   "applied cannot set status",
+		"tests: [{name: x, now: today, expect: {}}]":                                "now must be a time",
 	} {
 		_, err := workflow.ParseTests(d, []byte(source))
 		var p workflow.Problems

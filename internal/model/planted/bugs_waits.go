@@ -24,7 +24,8 @@ func waitBugs() []bug {
 		plant("a long lock wait also applies to later callers of the connection", "promise 6", lockQueue,
 			"FormatInt(timeout, 10) + `', true)`", "FormatInt(timeout, 10) + `', false)`", postgres, "TestShortLockWait/10s"),
 		plant("a caller that does not run again stays in its queues", "promise 6", postgres+"/update.go",
-			"\t\ts.lockQueue.leave(mode.waiter)\n\t\tif !mode.slotReturned", "\t\tif !mode.slotReturned", postgres, "TestShortLockWait/20ms"),
+			"\t\ts.lockQueue.leave(mode.waiter)\n\t\tif !mode.slotReturned", "\t\tif !mode.slotReturned", postgres,
+			"TestShortLockWait/20ms"),
 
 		plant("the changes of a caller that gives up before COMMIT are stored", "2", postgres+"/update.go",
 			"\tif err := t.ctx.Err(); err != nil {\n\t\treturn false, err\n\t}\n\tif t.member", "\tif t.member", postgres, "TestGivenUpBeforeCommit"),

@@ -146,6 +146,31 @@ func (t *readTx) FindAction(id string) (*gatehouse.Action, error) {
 	return t.orArchived(id, a, t.tenant, err)
 }
 
+// FindActions finds actions in one round trip, and the archived ones in another.
+func (t *readTx) FindActions(ids []string) (map[string]*gatehouse.Action, error) {
+	found := make(map[string]*gatehouse.Action, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	list, queries := make([]*gatehouse.Action, len(ids)), make([]query, 0, 2*len(ids))
+	for i, id := range ids {
+		queries = append(queries, loadQueries(&list[i], actionName{Tenant: t.tenant, ID: id})...)
+	}
+	if err := t.read(queries...); err != nil {
+		return nil, err
+	}
+	var missing []string
+	for i, a := range list {
+		if a == nil {
+			missing = append(missing, ids[i])
+			continue
+		}
+		t.applyExpiry(a)
+		found[ids[i]] = a
+	}
+	return found, t.addArchived(found, missing)
+}
+
 // byKey is the action, or the archived action, with an idempotency key. One round trip looks in
 // both places, since usually neither has the key.
 type byKey struct {

@@ -98,6 +98,22 @@ func (t *readTx) orArchived(id string, a *gatehouse.Action, tenant string, err e
 	return actionOf(t.findInArchive(shared.ArchivedByID, tenant, id))
 }
 
+// addArchived adds the actions that the archive has.
+func (t *readTx) addArchived(found map[string]*gatehouse.Action, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	queries := make([]query, len(ids))
+	for i, id := range ids {
+		queries[i] = ask(shared.ArchivedByID, func(r *row) (err error) {
+			found[id], err = actionOf(shared.ScanArchived(r))
+			return err
+		}, t.tenant, id)
+	}
+	t.allowSecondRead()
+	return t.read(queries...)
+}
+
 func actionOf(a *gatehouse.Archived, err error) (*gatehouse.Action, error) {
 	if err != nil {
 		return nil, err

@@ -237,8 +237,15 @@ func TestRoundTrips(t *testing.T) {
 		must(err)
 	})
 	want("find", 1, func() { _, err := p.gate.FindAction(ana, a.ID); must(err) })
-	want("decide", 2, func() { must(p.approve(p.cached(p.ana), a.ID, a)) })
 	b := p.propose(agent)
+	want("find several", 1, func() {
+		found, err := p.gate.FindActions(ana, []string{a.ID, b.ID})
+		must(err)
+		if len(found) != 2 {
+			t.Errorf("%d of 2 actions", len(found))
+		}
+	})
+	want("decide", 2, func() { must(p.approve(p.cached(p.ana), a.ID, a)) })
 	want("decide by the approval's id", 2, func() { must(p.approve(p.cached(p.ana), b.Approval.ID, b)) })
 	c := p.propose(agent)
 	want("decide in a session", 2, func() { must(p.approve(ana, c.ID, c)) })

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -46,6 +47,43 @@ func (s *suite) actionRoundTrip() {
 		}
 		return nil
 	})
+}
+
+// actionsByID finds the same actions together as one by one: live, expired and archived ones, by the id of the
+// action or of its approval, and none of another tenant.
+func (s *suite) actionsByID() {
+	archived := s.in(gatehouse.StatusRejected)
+	s.same("archived", s.archive(s.later()), []string{archived.ID})
+	overdue := s.action(s.now())
+	overdue.Approval.ExpiresAt = overdue.ProposedAt.Add(time.Microsecond)
+	s.update(func(tx gatehouse.Tx) error { return tx.InsertAction(overdue) })
+	voted := s.pending()
+	s.update(func(tx gatehouse.Tx) error {
+		return tx.PutVote(voted.Approval.ID, vote("zoe", gatehouse.Approve, tx.Now()))
+	})
+	pushed := s.pushIn(gatehouse.PushSent).ActionID
+	ids := []string{archived.ID, overdue.ID, pushed, voted.ID, voted.Approval.ID, voted.ID}
+	want := make(map[string]*gatehouse.Action)
+	for _, id := range ids {
+		want[id] = s.find(id)
+	}
+	asked := append([]string{"", "act_none", "apr_none"}, ids...)
+	var got map[string]*gatehouse.Action
+	read := func(tx gatehouse.ReadTx) (err error) { got, err = tx.FindActions(asked); return err }
+	s.view(read)
+	s.same("View", got, want)
+	s.update(func(tx gatehouse.Tx) error { return read(tx) })
+	s.same("Update", got, want)
+	if err := s.store.Read(context.Background(), tenant, read); err != nil {
+		s.Fatal(err)
+	}
+	s.same("Read", got, want)
+	s.newTenants("acme")
+	s.as("acme").view(read)
+	s.same("another tenant", got, map[string]*gatehouse.Action{})
+	asked = nil
+	s.view(read)
+	s.same("no ids", got, map[string]*gatehouse.Action{})
 }
 
 func (s *suite) actionKeys() {

@@ -36,6 +36,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		test func(*suite)
 	}{
 		{"ActionRoundTrip", (*suite).actionRoundTrip},
+		{"ActionsByID", (*suite).actionsByID},
 		{"ActionFacts", (*suite).actionFacts},
 		{"DecisionCounts", (*suite).decisionCounts},
 		{"IDs", (*suite).ids},
