@@ -196,14 +196,13 @@ func (s *session) lock(ctx context.Context) *Error {
 	end := time.Now().Add(limit)
 	s.server.waiting.Add(1)
 	defer s.server.waiting.Add(-1)
-	for {
-		_, err := s.lite.ExecContext(ctx, "BEGIN IMMEDIATE")
+	for ctx.Err() == nil {
+		// A BEGIN that is canceled can return an error and still open a transaction, which nobody would end.
+		_, err := s.lite.ExecContext(context.WithoutCancel(ctx), "BEGIN IMMEDIATE")
 		switch {
 		case err == nil:
 			s.begun = true
 			return nil
-		case ctx.Err() != nil:
-			return refused(3617, "The statement was canceled.") // the client has gone, or has sent an attention
 		case !isBusy(err):
 			return translated(err, "")
 		case time.Now().After(end):
@@ -211,6 +210,7 @@ func (s *session) lock(ctx context.Context) *Error {
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return refused(3617, "The statement was canceled.") // the client has gone, or has sent an attention
 }
 
 func (s *session) rollback() {
