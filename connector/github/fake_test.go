@@ -28,8 +28,8 @@ type object = map[string]any
 
 // fake implements the part of GitHub's REST API that the connector uses, with one repository. It
 // follows GitHub's documentation: it checks the caller and the headers, refuses unknown members,
-// compares the head of a merge, permits one release per tag, creates a comment on each call, and
-// adds a label only once.
+// compares the head of a merge, permits one release per tag and makes the tag, creates a comment on
+// each call, and adds a label only once.
 type fake struct {
 	*httptest.Server
 	mu       sync.Mutex
@@ -385,6 +385,9 @@ func (f *fake) release(args object) (int, any) {
 	made := object{"id": f.id(), "prerelease": false, "name": nil}
 	for name, value := range args {
 		made[name] = value
+	}
+	if tag := fmt.Sprint(args["tag_name"]); f.tags[tag] == nil {
+		f.tags[tag] = object{"type": "commit", "sha": args["target_commitish"]}
 	}
 	f.releases = append(f.releases, made)
 	f.effects++

@@ -24,46 +24,56 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 			return connector.Result{}, rest.NothingSent(failed)
 		}
 		if there {
-			return madeResult(call, "comment", opDeleteComment, made), nil
+			return commentResult(call, made)
 		}
 	}
 	_, number := place(call)
-	text, _ := rest.TextOf(call.ProposedChange, "body")
-	body := gatehouse.Member{Name: "body", Value: marked(call, text)}
 	res, doc, failed := c.send(ctx, http.MethodPost, path(call, "issues", number, "comments"),
-		gatehouse.ObjectJSON(body), http.StatusCreated)
+		gatehouse.ObjectJSON(commentBody(call)), http.StatusCreated)
 	if failed != nil {
 		return res, failed
 	}
-	made := madeResult(call, "comment", opDeleteComment, doc)
-	res.ExternalID = made.ExternalID
-	if failed := notAsApproved(doc, body); failed != nil {
-		return res, failed
-	}
-	res.Reversal = made.Reversal
-	return res, nil
+	made, failed := commentResult(call, doc)
+	res.ExternalID, res.Reversal = made.ExternalID, made.Reversal
+	return res, failed
 }
 
-// madeResult is the result for an existing comment or release. Deleting it is a weak reversal: GitHub has
-// already notified its followers, and the tag of a release remains.
-func madeResult(call connector.Call, entity, undo string, made gatehouse.JSON) connector.Result {
+func commentBody(call connector.Call) gatehouse.Member {
+	text, _ := rest.TextOf(call.ProposedChange, "body")
+	return gatehouse.Member{Name: "body", Value: marked(call, text)}
+}
+
+// commentResult is the result for an existing comment, without a reversal if the comment is not as approved.
+func commentResult(call connector.Call, made gatehouse.JSON) (connector.Result, *connector.Error) {
+	return madeResult(call, "comment", opDeleteComment, made, commentBody(call))
+}
+
+// madeResult is the result for an existing comment or release. Only one that is as approved has a reversal, a weak one:
+// GitHub has already notified its followers, and the tag of a release remains.
+func madeResult(
+	call connector.Call, entity, undo string, made gatehouse.JSON, approved ...gatehouse.Member,
+) (connector.Result, *connector.Error) {
 	id, _ := made.Get("id")
 	text, _ := made.Get("body")
 	ref := reference(call, id)
-	return connector.Result{
+	res := connector.Result{
 		ExternalID: ref, ResponseMetadata: gatehouse.ObjectJSON(gatehouse.Member{Name: entity, Value: id}),
-		Reversal: &gatehouse.Reversal{
-			Operation: undo, Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
-			CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
-			ProposedChange: `{"deleted":true}`,
-		},
 	}
+	if failed := notAsApproved(made, approved...); failed != nil {
+		return res, failed
+	}
+	res.Reversal = &gatehouse.Reversal{
+		Operation: undo, Target: gatehouse.Target{EntityType: entity, EntityRef: ref},
+		CurrentState:   gatehouse.ObjectJSON(gatehouse.Member{Name: "body", Value: text}),
+		ProposedChange: `{"deleted":true}`,
+	}
+	return res, nil
 }
 
 // maxPages limits the search for a mark, in pages of 100.
 const maxPages = 10
 
-// commented searches for the comment that an earlier attempt wrote.
+// commented searches for the comment that an earlier attempt wrote. A person may have added something below the mark.
 func (c *Connector) commented(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
@@ -80,7 +90,7 @@ func (c *Connector) commented(
 		}
 		elements, _ := doc.Elements()
 		for _, e := range elements {
-			if text, _ := rest.TextOf(e, "body"); strings.HasSuffix(text, mark(call)) {
+			if text, _ := rest.TextOf(e, "body"); strings.Contains(text, mark(call)) {
 				return e, true, nil
 			}
 		}

@@ -12,14 +12,15 @@ import (
 func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connector.Finding, connector.Result, error) {
 	res, there, failed := c.readBack(ctx, call)
 	switch {
-	case failed != nil:
+	case failed != nil && !there:
 		return connector.Inconclusive, connector.Result{}, failed
-	case !there:
+	case failed != nil || !there:
 		return connector.Inconclusive, connector.Result{}, nil
 	}
 	return connector.Present, res, nil
 }
 
+// readBack returns there together with a failure if the effect is there, but not proven to be as approved.
 func (c *Connector) readBack(ctx context.Context, call connector.Call) (connector.Result, bool, *connector.Error) {
 	res := connector.Result{ExternalID: call.Target.EntityRef}
 	switch call.Operation {
@@ -28,7 +29,8 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		if !there {
 			return res, false, failed
 		}
-		return madeResult(call, "comment", opDeleteComment, made), true, nil
+		res, failed = commentResult(call, made)
+		return res, true, failed
 	case opAddLabel, opRemoveLabel:
 		state, there, failed := c.read(ctx, call)
 		name, _ := rest.TextOf(call.ProposedChange, "label")
@@ -51,7 +53,10 @@ func (c *Connector) readBack(ctx context.Context, call connector.Call) (connecto
 		if !there {
 			return res, false, failed
 		}
-		return madeResult(call, "release", opDeleteRelease, made), true, nil
+		if res, failed = releaseResult(call, made); failed == nil {
+			failed = c.checkTag(ctx, call)
+		}
+		return res, true, failed
 	case opCancelRun:
 		state, there, failed := c.read(ctx, call)
 		status, _ := rest.TextOf(state, "conclusion")

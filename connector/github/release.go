@@ -3,6 +3,7 @@ package github
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -16,17 +17,33 @@ const maxTags = 10
 // release publishes a release of a tag. A tag can have only one release. If the tag exists, it must
 // point to the approved commit; if not, GitHub creates it.
 func (c *Connector) release(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
-	_, tag := place(call)
-	commit, there, failed := c.tagged(ctx, call)
-	if failed != nil {
+	if failed := c.checkTag(ctx, call); failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
 	}
-	if want, _ := rest.TextOf(call.ProposedChange, "target_commitish"); there && commit != want {
-		return connector.Result{}, &connector.Error{
-			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
-			Detail: "the tag " + gatehouse.Quote(tag) + " points to another commit: " + commit,
+	body := releaseBody(call)
+	res, doc, failed := c.send(
+		ctx,
+		http.MethodPost,
+		path(call, "releases"),
+		gatehouse.ObjectJSON(body...),
+		http.StatusCreated,
+	)
+	if failed != nil {
+		if failed.Code == "http_422" && strings.Contains(failed.Says, "already_exists") {
+			if earlier, there, _ := c.released(ctx, call); there {
+				return releaseResult(call, earlier)
+			}
+			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the tag has a release already"
 		}
+		return res, failed
 	}
+	made, failed := madeResult(call, "release", opDeleteRelease, doc, body...)
+	res.ExternalID, res.Reversal = made.ExternalID, made.Reversal
+	return res, failed
+}
+
+func releaseBody(call connector.Call) []gatehouse.Member {
+	_, tag := place(call)
 	fields, _ := call.ProposedChange.Fields()
 	body := []gatehouse.Member{{Name: "tag_name", Value: gatehouse.StringJSON(tag)}, {Name: "draft", Value: "false"}}
 	text := ""
@@ -37,27 +54,27 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 		}
 		body = append(body, m)
 	}
-	body = append(body, gatehouse.Member{Name: "body", Value: marked(call, text)})
-	res, doc, failed := c.send(
-		ctx,
-		http.MethodPost,
-		path(call, "releases"),
-		gatehouse.ObjectJSON(body...),
-		http.StatusCreated,
-	)
-	if failed != nil {
-		if failed.Code == "http_422" && strings.Contains(failed.Says, "already_exists") {
-			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the tag has a release already"
+	return append(body, gatehouse.Member{Name: "body", Value: marked(call, text)})
+}
+
+// releaseResult is the result for an earlier attempt's release. GitHub does not use target_commitish if the tag exists,
+// as it does now, so it proves nothing: [Connector.checkTag] compares the commit of the tag instead.
+func releaseResult(call connector.Call, made gatehouse.JSON) (connector.Result, *connector.Error) {
+	approved := slices.DeleteFunc(releaseBody(call), func(m gatehouse.Member) bool { return m.Name == "target_commitish" })
+	return madeResult(call, "release", opDeleteRelease, made, approved...)
+}
+
+// checkTag checks that the tag, if it exists, points to the approved commit.
+func (c *Connector) checkTag(ctx context.Context, call connector.Call) *connector.Error {
+	_, tag := place(call)
+	commit, there, failed := c.tagged(ctx, call)
+	if want, _ := rest.TextOf(call.ProposedChange, "target_commitish"); failed == nil && there && commit != want {
+		return &connector.Error{
+			Kind: connector.Terminal, Code: string(gatehouse.CodeTargetChanged),
+			Detail: "the tag " + gatehouse.Quote(tag) + " points to another commit: " + commit,
 		}
-		return res, failed
 	}
-	made := madeResult(call, "release", opDeleteRelease, doc)
-	res.ExternalID = made.ExternalID
-	if failed := notAsApproved(doc, body...); failed != nil {
-		return res, failed
-	}
-	res.Reversal = made.Reversal
-	return res, nil
+	return failed
 }
 
 // tagged is the commit of the tag, if it exists. An annotated tag is an object that points to the
@@ -102,5 +119,5 @@ func (c *Connector) released(
 		return "", false, failed
 	}
 	text, _ := rest.TextOf(doc, "body")
-	return doc, strings.HasSuffix(text, mark(call)), nil
+	return doc, strings.Contains(text, mark(call)), nil
 }

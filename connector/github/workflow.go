@@ -70,7 +70,8 @@ func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
 	}
 }
 
-// started searches for the run that an earlier attempt started: its title contains the action's id.
+// started searches for the run that an earlier attempt started: its title contains the action's id. Nothing is
+// compared, because GitHub does not show the inputs of a run, and nobody can edit a run.
 func (c *Connector) started(
 	ctx context.Context, call connector.Call,
 ) (id gatehouse.JSON, there bool, failed *connector.Error) {

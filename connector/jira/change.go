@@ -87,30 +87,6 @@ func (c *Connector) after(ctx context.Context, call connector.Call) (issue, *con
 	return i, nil
 }
 
-// differs compares an issue with the approved change. If nothing has changed at all, Jira has not
-// applied the update.
-func differs(change gatehouse.JSON, was, now issue) *connector.Error {
-	members, _ := change.Fields()
-	var wrong []string
-	for _, m := range members {
-		got := now.value(m.Name)
-		if text, ok := m.Value.Text(); ok && m.Name == "description" {
-			m.Value = gatehouse.StringJSON(textOf(document(text)))
-		}
-		if !holds(m.Value, got) && (m.Value != `""` || got != "null") {
-			wrong = append(wrong, m.Name+" is "+rest.Brief(got)+" instead of "+rest.Brief(m.Value))
-		}
-	}
-	if wrong == nil {
-		return nil
-	}
-	e := &connector.Error{Code: "not_as_approved", Detail: "the issue was changed, but " + strings.Join(wrong, "; ")}
-	if was.updated != "" && was.updated == now.updated {
-		e.Kind, e.Detail = connector.Terminal, "Jira has dropped the change: "+strings.Join(wrong, "; ")
-	}
-	return e
-}
-
 // transition moves an issue to a status by the only transition that leads there.
 func (c *Connector) transition(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	was, failed := c.readAndCompare(ctx, call)
@@ -185,14 +161,14 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 func markLabel(call connector.Call) string { return "gatehouse-" + call.TargetKey()[:32] }
 
 // create creates an issue with a label made from the call's key. An issue that already has the
-// label was created by an earlier call.
+// label was created by an earlier call; it is left unchanged, and compared like a new one.
 func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	made, there, failed := c.created(ctx, call)
 	if failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return rest.MadeBefore(made.key), nil
+		return rest.MadeBefore(made.key), createdDiffers(call, made)
 	}
 	fields := fieldsOf(call.ProposedChange)
 	labels, _ := call.ProposedChange.Get("labels")
@@ -214,7 +190,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 			Code: "not_confirmed", Detail: "the issue was made, but could not be read afterwards",
 		}
 	}
-	return res, differs(rest.With(call.ProposedChange, "labels", added(labels, markLabel(call))), issue{}, made)
+	return res, createdDiffers(call, made)
 }
 
 // added is a list of texts with one more.
@@ -228,11 +204,12 @@ func added(list gatehouse.JSON, more string) gatehouse.JSON {
 	return gatehouse.MustJSON(append(texts, more))
 }
 
-// created searches for a call's issue. Not finding it proves nothing.
+// created searches for a call's issue: the oldest one with its label, because a clone has the label, too. Not finding
+// it proves nothing.
 func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bool, *connector.Error) {
 	label := markLabel(call)
 	query := url.Values{
-		"jql":    {`project = "` + call.Target.EntityRef + `" AND labels = "` + label + `"`},
+		"jql":    {`project = "` + call.Target.EntityRef + `" AND labels = "` + label + `" ORDER BY created`},
 		"fields": {strings.Join(append(names(call), "labels"), ",")}, "maxResults": {"5"},
 	}
 	a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/search/jql", query)

@@ -19,12 +19,12 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 	if _, failed := c.readAndCompare(ctx, call); failed != nil {
 		return connector.Result{}, failed
 	}
-	id, there, failed := c.commented(ctx, call)
+	made, there, failed := c.commented(ctx, call)
 	if failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return rest.MadeBefore(id), nil
+		return rest.MadeBefore(rest.Text(made, "id")), commentDiffers(call, made)
 	}
 	text := rest.Text(call.ProposedChange, "text")
 	body := gatehouse.ObjectJSON(
@@ -38,19 +38,16 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 		return res, failed
 	}
 	res.ExternalID = rest.Text(doc, "id")
-	if shown, _ := doc.Get("body"); textOf(shown) != textOf(document(text)) {
-		return res, &connector.Error{
-			Code: "not_as_approved", Detail: "the comment reads " + rest.Brief(gatehouse.StringJSON(textOf(shown))),
-		}
-	}
-	return res, nil
+	return res, commentDiffers(call, doc)
 }
 
 // maxPages limits the search through the comments, newest first, in pages of 100.
 const maxPages = 5
 
 // commented searches for a call's comment among the newest ones.
-func (c *Connector) commented(ctx context.Context, call connector.Call) (string, bool, *connector.Error) {
+func (c *Connector) commented(
+	ctx context.Context, call connector.Call,
+) (made gatehouse.JSON, there bool, failed *connector.Error) {
 	for page := range maxPages {
 		query := url.Values{
 			"orderBy": {"-created"}, "expand": {"properties"},
@@ -76,7 +73,7 @@ func (c *Connector) commented(ctx context.Context, call connector.Call) (string,
 			for _, p := range all {
 				value, _ := p.Get("value")
 				if rest.Text(p, "key") == property && rest.Text(value, "key") == call.TargetKey() {
-					return rest.Text(e, "id"), true, nil
+					return e, true, nil
 				}
 			}
 		}
@@ -97,9 +94,11 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	case opCreate:
 		var made issue
 		made, there, failed = c.created(ctx, call)
-		id = made.key
+		id, there = made.key, there && createdDiffers(call, made) == nil
 	case opComment:
-		id, there, failed = c.commented(ctx, call)
+		var made gatehouse.JSON
+		made, there, failed = c.commented(ctx, call)
+		id, there = rest.Text(made, "id"), there && commentDiffers(call, made) == nil
 	case opUpdate, opTransition:
 		var now issue
 		var gone bool

@@ -10,7 +10,8 @@
 //  4. compares the result with the approved change: the answer for a comment, otherwise
 //     the issue as read again.
 //
-// A create searches for an earlier call's issue instead of the second step.
+// A create searches for an earlier call's issue instead of the second step. A found issue
+// or comment is compared with the approved one, too.
 //
 // Between the second and the third step another client may write. A new issue has the
 // label gatehouse-KEY, and a comment the property gatehouse, by which they are found

@@ -37,11 +37,12 @@ type fake struct {
 	comments []object
 	writes   []string
 	tick     int
-	// late makes the search find nothing, drop ignores a field of a write, rewrite sets one in an update;
-	// status answers instead.
+	// late makes the search find nothing, drop ignores a field of a write, rewrite sets one in an update,
+	// stores changes the fields of a new issue; status answers instead.
 	late         bool
 	drop         string
 	rewrite      object
+	stores       func(object)
 	status       int
 	retry        string
 	conflict     bool
@@ -214,6 +215,9 @@ func (f *fake) create(in object) (int, object) {
 	key := fmt.Sprintf("SHOP-%d", len(f.issues)+1)
 	fields["status"] = object{"id": "1", "name": "To Do"}
 	delete(fields, f.drop)
+	if f.stores != nil {
+		f.stores(fields)
+	}
 	f.issues[key] = fields
 	f.touch(key)
 	f.writes = append(f.writes, "create "+key)
@@ -239,7 +243,7 @@ func (f *fake) update(key string, in object) (int, object) {
 	return 204, nil
 }
 
-var jql = regexp.MustCompile(`^project = "SHOP" AND labels = "(gatehouse-[0-9a-f]{32})"$`)
+var jql = regexp.MustCompile(`^project = "SHOP" AND labels = "(gatehouse-[0-9a-f]{32})"( ORDER BY created)?$`)
 
 func (f *fake) search(query string) []object {
 	found := []object{}
@@ -247,7 +251,11 @@ func (f *fake) search(query string) []object {
 	if m == nil || f.late {
 		return found
 	}
-	for _, key := range slices.Sorted(maps.Keys(f.issues)) {
+	keys := slices.Sorted(maps.Keys(f.issues))
+	if m[2] == "" {
+		slices.Reverse(keys)
+	}
+	for _, key := range keys {
 		if labels, _ := f.issues[key]["labels"].([]any); slices.Contains(labels, any(m[1])) {
 			found = append(found, object{"key": key, "fields": f.issues[key]})
 		}

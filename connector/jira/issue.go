@@ -104,7 +104,11 @@ func holds(approved, shown gatehouse.JSON) bool {
 	}
 	if members, err := approved.Fields(); err == nil && approved.IsObject() {
 		for _, m := range members {
-			if v, ok := shown.Get(m.Name); !ok || !v.Equal(m.Value) {
+			v, ok := shown.Get(m.Name)
+			if !ok && m.Name == "id" {
+				v, ok = shown.Get("accountId") // the id of a user
+			}
+			if !ok || !v.Equal(m.Value) {
 				return false
 			}
 		}

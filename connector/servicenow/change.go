@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
 // change carries out update and assign.
@@ -69,8 +70,8 @@ func (c *Connector) refused(ctx context.Context, call connector.Call, failed *co
 	return failed
 }
 
-// notAsApproved compares the answer with the approved change. If the instance has applied no
-// approved value and changed nothing else, it has ignored the write.
+// notAsApproved compares a record with the approved change. If the instance has applied no
+// approved value and changed nothing else since before, it has ignored the write.
 func notAsApproved(call connector.Call, before, after record) *connector.Error {
 	members, _ := call.ProposedChange.Fields()
 	var wrong []string
@@ -82,7 +83,7 @@ func notAsApproved(call connector.Call, before, after record) *connector.Error {
 		switch {
 		case !ok:
 			wrong = append(wrong, m.Name+" is not shown")
-		case !same(m.Value, shown):
+		case !same(m.Value, shown) && !rest.SameText(plain(m.Value), shown):
 			wrong = append(wrong,
 				fmt.Sprintf("%s is %s instead of %s", m.Name, gatehouse.Quote(shown), clip(plain(m.Value))))
 		}

@@ -10,14 +10,16 @@ import (
 )
 
 // create creates a record whose correlation_id is the call's key. ServiceNow does not make that
-// field unique, so the record is searched for first.
+// field unique, so the record is searched for first. The record of an earlier call is left unchanged, and compared like
+// a new one.
 func (c *Connector) create(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	made, there, failed := c.created(ctx, call)
 	if failed != nil {
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: made.externalID(), ResponseMetadata: rest.Found(made.json)}, nil
+		res := connector.Result{ExternalID: made.externalID(), ResponseMetadata: rest.Found(made.json)}
+		return res, notAsApproved(call, record{}, made)
 	}
 	fields, _ := call.ProposedChange.Fields()
 	body := gatehouse.ObjectJSON(append(fields,

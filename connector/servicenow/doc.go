@@ -9,7 +9,7 @@
 //
 //  1. waits for this process's other calls for the same record;
 //  2. reads the record, and refuses a mismatch with the proposal; a creation searches
-//     for the record of an earlier call instead;
+//     for the record of an earlier call instead, and compares it;
 //  3. writes, once;
 //  4. compares each approved field with the answer. A note does not appear in the
 //     answer, so it is searched for in the journal.

@@ -31,10 +31,10 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		return connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(entry.json)}, nil
+		res := connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(noteID(entry).json)}
+		return res, noteDiffers(call, entry)
 	}
-	text, _ := rest.TextOf(call.ProposedChange, "text")
-	body := marshal(map[string]string{journalOf(call.Operation): text + "\n\n" + marker(call)})
+	body := marshal(map[string]string{journalOf(call.Operation): noteText(call)})
 	res, a, failed := c.api.Do(ctx, http.MethodPatch, recordPath(call.Target), fieldParameters(), nil, body)
 	if failed != nil {
 		return res, failed
@@ -44,13 +44,35 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 		return res, failed
 	}
 	res.ExternalID = record{result}.externalID()
-	if _, there, failed = c.noted(ctx, call); failed == nil && there {
-		return res, nil
+	if entry, there, failed = c.noted(ctx, call); failed == nil && there {
+		return res, noteDiffers(call, entry)
 	}
 	return res, &connector.Error{
 		Code: "not_confirmed", Says: a.Text(a.JSON()),
 		Detail: "the note was not found in the journal: it was dropped, or sys_journal_field could not be read",
 	}
+}
+
+// noteText is an approved text with its marker.
+func noteText(call connector.Call) string {
+	text, _ := rest.TextOf(call.ProposedChange, "text")
+	return text + "\n\n" + marker(call)
+}
+
+// noteDiffers compares a note in the journal with the approved one.
+func noteDiffers(call connector.Call, entry record) *connector.Error {
+	shown, _ := entry.value("value")
+	if rest.SameText(noteText(call), shown) {
+		return nil
+	}
+	return &connector.Error{
+		Code: "not_as_approved", Detail: "the note exists, but its text is " + clip(shown) + " instead of the approved text",
+	}
+}
+
+// noteID is a note without its text.
+func noteID(entry record) record {
+	return record{entry.fields([]string{"sys_id", "element", "element_id"})}
 }
 
 // noted searches for an action's note in the journal.
@@ -61,7 +83,7 @@ func (c *Connector) noted(ctx context.Context, call connector.Call) (record, boo
 	for _, r := range found {
 		text, _ := r.value("value")
 		if r.hasValue("element_id", call.Target.EntityRef) && r.hasValue("element", field) && strings.Contains(text, mark) {
-			return record{r.fields([]string{"sys_id", "element", "element_id"})}, true, nil
+			return r, true, nil
 		}
 	}
 	return record{}, false, failed

@@ -29,14 +29,17 @@ func (c *Connector) readBack(
 		there = there && notAsApproved(call, record{}, found) == nil
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)
+		there = there && noteDiffers(call, found) == nil
+		found = noteID(found)
 	case opAddLabel:
 		var id string
 		if id, failed = c.labelID(ctx, call); failed == nil {
 			found, there, failed = c.labelEntry(ctx, call, id)
 		}
 	case opUpdate, opAssign:
-		found, _, failed = c.read(ctx, call)
-		there = failed == nil && asApproved(call, found)
+		var gone bool
+		found, gone, failed = c.read(ctx, call)
+		there = failed == nil && !gone && notAsApproved(call, record{}, found) == nil
 	}
 	if failed != nil || !there {
 		return connector.Inconclusive, connector.Result{}, failed
@@ -49,15 +52,4 @@ func (c *Connector) readBack(
 		return connector.Inconclusive, connector.Result{}, failed
 	}
 	return connector.Present, connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(found.json)}, nil
-}
-
-// asApproved reports whether a record has every approved value.
-func asApproved(call connector.Call, r record) bool {
-	members, _ := call.ProposedChange.Fields()
-	for _, m := range members {
-		if shown, ok := r.value(m.Name); !ok || !same(m.Value, shown) {
-			return false
-		}
-	}
-	return len(members) > 0
 }

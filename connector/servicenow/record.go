@@ -120,10 +120,11 @@ func (c *Connector) read(ctx context.Context, call connector.Call) (r record, go
 	return r, false, nil
 }
 
-// find asks for the records of a table that match an encoded query.
+// find asks for the records of a table that match an encoded query, the oldest first: a person may have copied one with
+// its key or mark.
 func (c *Connector) find(ctx context.Context, table, query string, fields ...string) ([]record, *connector.Error) {
 	params := fieldParameters(fields...)
-	params.Set("sysparm_query", query)
+	params.Set("sysparm_query", query+"^ORDERBYsys_created_on")
 	params.Set("sysparm_limit", "20")
 	a, failed := c.api.Ask(ctx, http.MethodGet, tablePath(table), params)
 	if failed != nil {
