@@ -85,27 +85,30 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		return p.gateResult(f, "", "error",
 			"The server's tools could not be listed, so nothing was carried out: "+err.Error())
 	}
+	definition := l.pinned.tool(c.tool)
+	passes := p.passes(c.tool, definition)
 	switch {
-	case l.pinned.tool(c.tool) == "":
+	case definition == "":
 		return errorFrame(f.id, codeInvalidParams, "unknown tool "+gatehouse.Quote(c.tool))
-	case c.hasRound() && !p.passes(l, c.tool):
+	case c.hasRound() && !passes:
 		return p.nextRound(ctx, f, c)
 	case l.differs.quarantines(c.tool):
 		return p.gateResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
 			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
 			"accept the change; use another tool, or tell the user.", c.tool))
-	case p.passes(l, c.tool) && c.task != nil:
+	case passes && c.task != nil:
 		return errorFrame(f.id, codeNoMethod,
 			"calls of "+gatehouse.Quote(c.tool)+" need no action, so they cannot be tasks")
-	case p.passes(l, c.tool):
+	case passes:
 		p.forward(f)
 		return nil
 	}
 	if p.wants != nil {
 		p.wants(c.tool, c.arguments)
 	}
-	key := hash("call", p.me.ID, p.connector(), l.pinned.pin(c.tool), c.tool, string(c.arguments))
-	a, err := join(ctx, p.Gate, p.Folder, key, p.proposal(l, c))
+	pin := l.pinned.pin(definition)
+	key := hash("call", p.me.ID, p.connector(), pin, c.tool, string(c.arguments))
+	a, err := join(ctx, p.Gate, p.Folder, key, p.proposal(c, definition, pin))
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
@@ -148,25 +151,25 @@ func (p *Proxy) ownAction(ctx context.Context, id string) (*gatehouse.Action, er
 
 // passes reports whether calls of a tool need no action: the operator has
 // listed the tool as read-only, and its pinned definition says so, too.
-func (p *Proxy) passes(l *listed, tool string) bool {
-	return slices.Contains(p.ReadOnly, tool) && l.pinned.hint(tool, "readOnlyHint")
+func (p *Proxy) passes(tool string, definition gatehouse.JSON) bool {
+	return slices.Contains(p.ReadOnly, tool) && hasHint(definition, "readOnlyHint")
 }
 
-// proposal returns the action for a call. It depends only on the call and the
-// pin, so equal calls give the same action.
-func (p *Proxy) proposal(l *listed, c *call) *gatehouse.Proposal {
+// proposal returns the action for a call. It depends only on the call, the pinned definition of its tool, and
+// the pin, so equal calls give the same action.
+func (p *Proxy) proposal(c *call, definition gatehouse.JSON, pin string) *gatehouse.Proposal {
 	out := &gatehouse.Proposal{
 		ActionType: actionType(c.tool), Connector: p.connector(), Operation: c.tool,
 		Target: gatehouse.Target{
-			EntityType: "mcp_tool", EntityRef: p.Name + "/" + c.tool, Version: l.pinned.pin(c.tool),
+			EntityType: "mcp_tool", EntityRef: p.Name + "/" + c.tool, Version: pin,
 		},
 		ProposedChange: c.arguments,
 	}
 	// A hint can raise the risk but never lowers it.
-	if l.pinned.hint(c.tool, "destructiveHint") {
+	if hasHint(definition, "destructiveHint") {
 		out.RiskLevel = gatehouse.L4
 	}
-	if description, ok := l.pinned.tool(c.tool).Get("description"); ok {
+	if description, ok := definition.Get("description"); ok {
 		out.Context = gatehouse.ObjectJSON(gatehouse.Member{Name: "tool_description", Value: description})
 	}
 	return out

@@ -32,6 +32,9 @@
 //     the proxy reports at once that the outcome is ambiguous. In both cases a
 //     call of class A is sent again; any other call becomes unknown and is not
 //     sent again.
+//   - The lease ends, for example because the gate cannot be reached: a call that
+//     is not sent yet is not sent. The late result of a call that was sent is
+//     stored as evidence.
 //   - The server of a proxy on stdio ends: the proxy answers each open call with
 //     what is known of its action, and ends.
 //   - A tool's definition, the instructions or the command line differ from

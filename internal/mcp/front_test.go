@@ -75,6 +75,8 @@ func TestFrontRefuses(t *testing.T) {
 		"no headers":   {"POST", call, nil, 400, "-32020"},
 		"other method": {"POST", call, modernHeader("ping", "move"), 400, "-32020"},
 		"other name":   {"POST", call, modernHeader("tools/call", "write"), 400, "-32020"},
+		"encoded method": {"POST", call, modernHeader("=?base64?dG9vbHMvY2FsbA==?=", "move"), 400,
+			"Mcp-Method differs"},
 		"two names": {"POST", call,
 			append(modernHeader("tools/call", "move"), nameHeader, "write", "Mcp-Param-To", "x"), 400, "-32020"},
 		"no argument": {"POST", call, modernHeader("tools/call", "move"), 400, "Mcp-Param-To"},
@@ -108,6 +110,31 @@ func TestFrontRefuses(t *testing.T) {
 	}
 	if s.gate.proposals > 0 {
 		t.Errorf("%d proposals", s.gate.proposals)
+	}
+}
+
+// TestFrontNames: the header of a name is compared with the body after it is decoded.
+func TestFrontNames(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	for name, header := range map[string]string{
+		"ändern": "=?base64?w6RuZGVybg==?=", " change": "=?base64?IGNoYW5nZQ==?=", "change": "=?base64?Y2hhbmdl?=",
+		"=?base64?YQ==?=": "=?base64?PT9iYXNlNjQ/WVE9PT89?=",
+	} {
+		params := string(gatehouse.MustJSON(map[string]string{"name": name}))
+		// The server does not know the method.
+		got := s.do("POST", modernFrame("1", "prompts/get", params), modernHeader("prompts/get", header)...)
+		if got.status != 404 || !strings.Contains(got.body, "-32601") {
+			t.Errorf("%q: %+v", name, got)
+		}
+		got = s.do("POST", modernFrame("1", "tools/call", params), modernHeader("tools/call", header)...)
+		if got.status != 200 || strings.Contains(got.body, "-32020") {
+			t.Errorf("the tool %q: %+v", name, got)
+		}
+		got = s.do("POST", modernFrame("1", "tools/call", params), modernHeader("tools/call", "=?base64?YQ==?=")...)
+		if got.status != 400 || !strings.Contains(got.body, "-32020") {
+			t.Errorf("another name than %q: %+v", name, got)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +22,8 @@ func metaVersion(f *frame) string {
 }
 
 // headersOf returns the headers that repeat a frame's method, the name, URI or
-// task id in its params, and the arguments that are mirrors.
+// task id in its params, and the arguments that the tool's schema mirrors into
+// headers.
 func (r *remote) headersOf(f *frame) map[string]string {
 	out := map[string]string{methodHeader: f.method}
 	subject := map[string]string{
@@ -29,7 +31,7 @@ func (r *remote) headersOf(f *frame) map[string]string {
 		"tasks/get": "taskId", "tasks/update": "taskId", "tasks/cancel": "taskId",
 	}[f.method]
 	if value := text(memberOf(f.params, subject)); subject != "" && value != "" {
-		out[nameHeader] = value
+		out[nameHeader] = headerText(value)
 	}
 	if f.method != "tools/call" {
 		return out
@@ -47,27 +49,38 @@ func (r *remote) headersOf(f *frame) map[string]string {
 	return out
 }
 
-// mirror is an argument that is repeated in a header, because the tool's input
+// mirroredArgument is an argument that is repeated in a header, because the tool's input
 // schema has x-mcp-header for it.
-type mirror struct {
+type mirroredArgument struct {
 	path   []string
 	header string
 }
 
-// mirrors reads the mirrors from the schemas of a tools/list result, by tool.
-func mirrors(result []byte) map[string][]mirror {
-	out := map[string][]mirror{}
+// mirrors reads the mirrored arguments from the schemas of a tools/list result, by tool.
+func mirrors(result []byte) map[string][]mirroredArgument {
+	out := map[string][]mirroredArgument{}
 	tools := memberOf(result, "tools")
 	if len(tools) == 0 || tools[0] != '[' {
 		return out
 	}
 	for _, tool := range elements(tools) {
-		out[text(memberOf(tool, "name"))] = mirrorsOf(memberOf(tool, "inputSchema"), nil, nil)
+		out[text(memberOf(tool, "name"))] = mirrorsOf(memberOf(tool, "inputSchema"))
 	}
 	return out
 }
 
-func mirrorsOf(schema []byte, path []string, out []mirror) []mirror {
+// mirrorsOf reads the mirrored arguments from a tool's input schema. It leaves out what the protocol does not allow:
+// names that are no tokens, and names of several arguments, whatever their case.
+func mirrorsOf(schema []byte) []mirroredArgument {
+	all := declaredMirrors(schema, nil, nil)
+	times := map[string]int{}
+	for _, m := range all {
+		times[strings.ToLower(m.header)]++
+	}
+	return slices.DeleteFunc(all, func(m mirroredArgument) bool { return times[strings.ToLower(m.header)] > 1 })
+}
+
+func declaredMirrors(schema []byte, path []string, out []mirroredArgument) []mirroredArgument {
 	properties := memberOf(schema, "properties")
 	if len(properties) == 0 || properties[0] != '{' {
 		return out
@@ -75,22 +88,23 @@ func mirrorsOf(schema []byte, path []string, out []mirror) []mirror {
 	for _, m := range members(properties) {
 		here := append(path[:len(path):len(path)], m.name)
 		if header := text(memberOf(m.value, "x-mcp-header")); headerName(header) {
-			out = append(out, mirror{here, header})
+			out = append(out, mirroredArgument{here, header})
 		}
-		out = mirrorsOf(m.value, here, out)
+		out = declaredMirrors(m.value, here, out)
 	}
 	return out
 }
 
+// headerName reports whether s is a token of RFC 9110.
 func headerName(s string) bool {
-	return s != "" && len(s) <= 64 && strings.IndexFunc(s, func(c rune) bool {
-		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_'
+	return s != "" && strings.IndexFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') &&
+			!strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 	}) < 0
 }
 
 // headerValue encodes a string, a boolean or an integer as a header's value;
-// false for any other value. A value that a header cannot hold is encoded in
-// base64.
+// false for any other value.
 func headerValue(value []byte) (string, bool) {
 	if len(value) == 0 || strings.IndexByte("{[n", value[0]) >= 0 {
 		return "", false
@@ -98,10 +112,14 @@ func headerValue(value []byte) (string, bool) {
 	if value[0] != '"' {
 		return string(value), !strings.ContainsAny(string(value), ".eE") || value[0] == 't' || value[0] == 'f'
 	}
-	s := text(value)
+	return headerText(text(value)), true
+}
+
+// headerText encodes a text as a header's value: in base64 if a header cannot hold it.
+func headerText(s string) string {
 	odd := strings.IndexFunc(s, func(c rune) bool { return c < ' ' || c > '~' }) >= 0
 	if odd || s == "" || strings.TrimSpace(s) != s || strings.HasPrefix(s, "=?base64?") {
-		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?=", true
+		return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(s)) + "?="
 	}
-	return s, true
+	return s
 }

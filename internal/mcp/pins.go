@@ -79,15 +79,15 @@ func (c *catalogue) tool(name string) gatehouse.JSON {
 	return ""
 }
 
-// pin returns the hash of a pinned tool, to which an action's approval is
+// pin returns the hash of a pinned tool's definition, to which an action's approval is
 // bound. The hash covers the server's identity and instructions, too.
-func (c *catalogue) pin(name string) string {
-	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(c.tool(name)))
+func (c *catalogue) pin(definition gatehouse.JSON) string {
+	return "sha256:" + hash("pin", c.Upstream, string(c.Instructions), string(definition))
 }
 
-// hint reports whether the annotation named hint is true for a tool.
-func (c *catalogue) hint(name, hint string) bool {
-	annotations, _ := c.tool(name).Get("annotations")
+// hasHint reports whether the annotation named hint is true in a tool's definition.
+func hasHint(definition gatehouse.JSON, hint string) bool {
+	annotations, _ := definition.Get("annotations")
 	v, _ := annotations.Get(hint)
 	return v == "true"
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,8 +24,8 @@ type Upstream interface {
 	// Identity describes how the server is started or reached; it is part of
 	// the pin.
 	Identity() string
-	// Send sends one frame, within ctx. After an error, a part of the frame may have been sent;
-	// errNotSent means that the server has done nothing.
+	// Send sends one frame. ctx limits the sending, not the wait for an answer, which Abandon ends. After an error,
+	// a part of the frame may have been sent; errNotSent means that the server has done nothing.
 	Send(ctx context.Context, frame []byte) error
 	// Abandon says that the answer to the request is no longer needed.
 	Abandon(id []byte)
@@ -87,8 +88,9 @@ type process struct {
 	kill     context.CancelFunc
 	stdin    io.WriteCloser
 	lines    *lines
-	// turn is held while a frame is written.
-	turn chan struct{}
+	// turn is held while a frame is written. began is when that began, 0 while none is written.
+	turn  chan struct{}
+	began atomic.Int64
 	// wait waits until the process has ended. If it is called before the output was read to its end, the rest of
 	// the output is lost.
 	wait func() error
@@ -184,17 +186,42 @@ func (p *process) Identity() string { return p.identity }
 // errUnread says that the server did not read a frame in time.
 var errUnread = errors.New("the MCP server does not read its input")
 
+// unreadAfter is how long other frames wait while the server does not read one. After that they fail at once.
+const unreadAfter = 30 * time.Second
+
+// patience is how long another frame may wait for its turn.
+func (p *process) patience() time.Duration {
+	began := p.began.Load()
+	if began == 0 {
+		return unreadAfter
+	}
+	return unreadAfter - time.Since(time.Unix(0, began))
+}
+
 // Send returns when ctx ends, even if the server reads nothing. The rest of a frame that was sent in part
 // follows once the server reads, before any other frame.
 func (p *process) Send(ctx context.Context, frame []byte) error {
-	select {
-	case p.turn <- struct{}{}:
-	case <-ctx.Done():
-		return errNotSent{errUnread}
+	for mine := false; !mine; {
+		select {
+		case p.turn <- struct{}{}:
+			mine = true
+		case <-ctx.Done():
+			return errNotSent{errUnread}
+		case <-time.After(p.patience()):
+			if p.patience() <= 0 {
+				return errNotSent{errUnread}
+			}
+		}
 	}
+	if ctx.Err() != nil { // select chooses at random
+		<-p.turn
+		return errNotSent{context.Cause(ctx)}
+	}
+	p.began.Store(time.Now().UnixNano())
 	written := make(chan error, 1)
 	go func() {
 		_, err := p.stdin.Write(append(frame[:len(frame):len(frame)], '\n'))
+		p.began.Store(0)
 		<-p.turn
 		written <- err
 	}()

@@ -124,7 +124,8 @@ type Proxy struct {
 	instructions gatehouse.JSON
 	ended        error
 
-	listing sync.Mutex
+	// listing is the lock of the list of tools; waiting for it ends with the caller's context.
+	listing chan struct{}
 	// fresh is the server's list of tools, nil when the server must be asked.
 	fresh *listed
 	// freshAt is when the server was asked.
@@ -171,7 +172,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 	p := &Proxy{
 		Config: c, out: out, forwarded: map[string]forwardedRequest{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
-		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}),
+		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}), listing: make(chan struct{}, 1),
 	}
 	p.pinsChanged = p.refresh
 	return p
@@ -290,6 +291,7 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 		return
 	}
 	p.learn(f)
+	sent := false
 	switch {
 	case f.method == "notifications/cancelled" && p.cancel(f):
 	case f.method == "tools/call" && f.isRequest():
@@ -299,9 +301,9 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 	case strings.HasPrefix(f.method, "tasks/") && f.isRequest():
 		p.begin(ctx, f, p.task)
 	default:
-		p.forward(f)
+		sent = p.forward(f)
 	}
-	if f.method == "notifications/initialized" {
+	if f.method == "notifications/initialized" && sent {
 		p.readied.Do(func() { close(p.ready) })
 	}
 }
@@ -361,8 +363,8 @@ func (p *Proxy) learn(f *frame) {
 	}
 }
 
-// forward passes a frame on unchanged.
-func (p *Proxy) forward(f *frame) {
+// forward passes a frame on unchanged; false if it was not sent. A request is then answered.
+func (p *Proxy) forward(f *frame) (sent bool) {
 	if f.isRequest() {
 		p.mu.Lock()
 		ended := p.ended
@@ -372,18 +374,21 @@ func (p *Proxy) forward(f *frame) {
 		p.mu.Unlock()
 		if ended != nil {
 			p.answer(errorFrame(f.id, codeInternal, ended.Error()))
-			return
+			return false
 		}
 	}
-	if err := p.post(f.raw); err != nil && f.isRequest() {
-		p.mu.Lock()
-		_, open := p.forwarded[string(f.id)]
-		delete(p.forwarded, string(f.id))
-		p.mu.Unlock()
-		if open {
+	err := p.post(f.raw)
+	switch {
+	case err == nil:
+		return true
+	case f.isRequest():
+		if _, open := p.answered(f.id); open {
 			p.answer(errorFrame(f.id, codeInternal, howEnded(err).Error()))
 		}
+	default:
+		p.Log.Warn("a frame of the client did not reach the server", "method", f.method, "id", string(f.id), "error", err)
 	}
+	return false
 }
 
 // postPatience is how long a server may take to accept a frame of the client.
@@ -539,6 +544,12 @@ func (p *Proxy) failBroken(line []byte, why string) {
 
 // ask sends one of the proxy's own requests and waits for the answer.
 func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
+	return p.askWithin(ctx, ctx, method, params)
+}
+
+// askWithin is ask for a request that must not be sent after sending has ended, which ctx encloses. Only ctx ends
+// the wait for the answer.
+func (p *Proxy) askWithin(ctx, sending context.Context, method string, params []byte) reply {
 	waiting := make(chan reply, 1)
 	p.mu.Lock()
 	if p.ended != nil {
@@ -557,7 +568,13 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	}
 	p.mu.Unlock()
 	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
-	if err := p.Upstream.Send(ctx, frame); err != nil {
+	if sending.Err() != nil {
+		p.forget(id)
+		return reply{err: errNotSent{context.Cause(sending)}}
+	}
+	stop := context.AfterFunc(ctx, func() { p.Upstream.Abandon([]byte(id)) })
+	defer stop()
+	if err := p.Upstream.Send(sending, frame); err != nil {
 		p.forget(id)
 		return reply{err: err}
 	}
@@ -566,7 +583,6 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 		return r
 	case <-ctx.Done():
 		p.forget(id)
-		p.Upstream.Abandon([]byte(id))
 		return reply{err: context.Cause(ctx)}
 	}
 }

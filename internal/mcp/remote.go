@@ -53,8 +53,10 @@ type remote struct {
 	modern bool
 	// open are the requests that the server has not answered yet, by id.
 	open map[string]*exchange
+	// silentUntil is until when messages that need no answer fail at once, because the server has not accepted one.
+	silentUntil time.Time
 	// mirrored are the arguments that are repeated in headers, by tool.
-	mirrored  map[string][]mirror
+	mirrored  map[string][]mirroredArgument
 	listening sync.Once
 }
 
@@ -97,7 +99,7 @@ func Connect(c Remote, log *slog.Logger) (Upstream, error) {
 			// The credentials are only for this server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		frames: make(chan []byte, 64), open: map[string]*exchange{}, mirrored: map[string][]mirror{},
+		frames: make(chan []byte, 64), open: map[string]*exchange{}, mirrored: map[string][]mirroredArgument{},
 	}
 	r.ctx, r.stop = context.WithCancelCause(context.Background())
 	return r, nil
@@ -130,7 +132,7 @@ func (r *remote) Receive() ([]byte, error) {
 }
 
 // Send posts a frame. For the proxy's own requests it waits until the server
-// begins to answer, and for messages that need no answer until the server has
+// begins to answer, or Abandon, and for messages that need no answer until the server has
 // accepted them. An errNotSent proves that the server has done nothing. The
 // failure of any other request is delivered as its answer.
 func (r *remote) Send(ctx context.Context, raw []byte) error {
@@ -203,11 +205,22 @@ func (r *remote) sendOneWay(ctx context.Context, f *frame) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)()
+	r.mu.Lock()
+	silent := time.Now().Before(r.silentUntil)
+	r.mu.Unlock()
+	if silent {
+		return errUnread
+	}
 	req, err := r.request(ctx, http.MethodPost, f)
 	if err != nil {
 		return err
 	}
 	resp, err := r.client.Do(req)
+	if errors.Is(err, context.DeadlineExceeded) {
+		r.mu.Lock()
+		r.silentUntil = time.Now().Add(unreadAfter)
+		r.mu.Unlock()
+	}
 	if err != nil {
 		return plain(err)
 	}
@@ -221,12 +234,23 @@ func (r *remote) sendOneWay(ctx context.Context, f *frame) error {
 	return nil
 }
 
-// exchange posts a request and returns when the server begins to answer, when ctx ends, or when the request
-// is abandoned.
+// exchange posts a request and returns when the server begins to answer, when ctx ends before there is a
+// connection, or when the request is abandoned.
 func (r *remote) exchange(ctx context.Context, f *frame) error {
 	answering, cancel := context.WithCancelCause(r.ctx)
-	stop := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	var connected atomic.Bool
+	stop := context.AfterFunc(ctx, func() {
+		if !connected.Load() {
+			cancel(context.Cause(ctx))
+		}
+	})
 	defer stop()
+	traced := httptrace.WithClientTrace(answering, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		connected.Store(true)
+		if ctx.Err() != nil {
+			cancel(context.Cause(ctx))
+		}
+	}})
 	x := &exchange{id: f.id, method: f.method, cancel: func() { cancel(nil) }}
 	r.mu.Lock()
 	if f.method == "initialize" {
@@ -235,7 +259,12 @@ func (r *remote) exchange(ctx context.Context, f *frame) error {
 	r.modern = metaVersion(f) != ""
 	r.open[string(f.id)] = x
 	r.mu.Unlock()
-	err := r.begin(answering, f, x)
+	req, err := r.request(traced, http.MethodPost, f)
+	if err != nil {
+		err = errNotSent{err}
+	} else if err = r.begin(answering, req, f, x); err != nil && !connected.Load() {
+		err = errNotSent{err}
+	}
 	if err != nil {
 		x.cancel()
 		r.mu.Lock()
@@ -249,20 +278,9 @@ func (r *remote) exchange(ctx context.Context, f *frame) error {
 }
 
 // begin posts a request. If it returns nil, the answer is or will be delivered.
-func (r *remote) begin(ctx context.Context, f *frame, x *exchange) error {
-	var connected atomic.Bool
-	traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-	})
-	req, err := r.request(traced, http.MethodPost, f)
-	if err != nil {
-		return errNotSent{err}
-	}
+func (r *remote) begin(ctx context.Context, req *http.Request, f *frame, x *exchange) error {
 	resp, err := r.client.Do(req)
-	switch {
-	case err != nil && !connected.Load():
-		return errNotSent{plain(err)}
-	case err != nil:
+	if err != nil {
 		return plain(err)
 	}
 	if f.method == "initialize" {

@@ -453,21 +453,52 @@ func TestConnectRefuses(t *testing.T) {
 	}
 }
 
+// TestRemoteNames: the header of a tool's name reaches a server over HTTP in base64 if it cannot be sent as it is.
+func TestRemoteNames(t *testing.T) {
+	t.Parallel()
+	sent := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent <- r.Header.Get("Mcp-Name")
+		answerJSON(w, `{"jsonrpc":"2.0","id":%s,"result":{"a":1}}`, readRequest(t, r).ID)
+	}))
+	t.Cleanup(server.Close)
+	p := newRemote(t, Remote{URL: server.URL})
+	for name, want := range map[string]string{
+		"change price": "change price", "preis_ändern": "=?base64?cHJlaXNfw6RuZGVybg==?=",
+		" change": "=?base64?IGNoYW5nZQ==?=", "change\t": "=?base64?Y2hhbmdlCQ==?=", "a\r\nb": "=?base64?YQ0KYg==?=",
+		"=?base64?YQ==?=": "=?base64?PT9iYXNlNjQ/WVE9PT89?=",
+	} {
+		params := string(gatehouse.MustJSON(map[string]string{"name": name}))
+		f, err := parseFrame([]byte(modernFrame("1", "tools/call", params)), serverDepth)
+		must(t, err)
+		if got := outcomeOf(p.ask(t.Context(), "tools/call", f.params)); got != `result {"a":1}` {
+			t.Errorf("%q: %s", name, got)
+			continue
+		}
+		if got := <-sent; got != want {
+			t.Errorf("%q: the header is %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestMirrors: the headers that repeat a call's arguments, by the tool's
 // schema.
 func TestMirrors(t *testing.T) {
 	t.Parallel()
 	r := &remote{mirrored: mirrors([]byte(`{"tools":[{"name":"q","inputSchema":{"properties":{
 		"region":{"x-mcp-header":"Region"}, "n":{"x-mcp-header":"N"}, "on":{"x-mcp-header":"On"},
+		"token":{"x-mcp-header":"!#$%&'*+.^_` + "`" + `|~a9"},
 		"deep":{"properties":{"id":{"x-mcp-header":"Deep"}}}, "bad":{"x-mcp-header":"A: b\r\nHost"}, "list":{"x-mcp-header":"L"},
+		"twin":{"x-mcp-header":"Twin"}, "other":{"properties":{"twin":{"x-mcp-header":"TWIN"}}},
 		"none":{"x-mcp-header":"None"}, "float":{"x-mcp-header":"Float"}}}}]}`))}
 	f, err := parseFrame([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":`+
-		`{"region":"eu-wést","n":-7,"on":true,"deep":{"id":"a b"},"bad":"x","list":[1],"none":null,"float":1.5,"plain":"y"}}}`), serverDepth)
+		`{"region":"eu-wést","n":-7,"on":true,"token":"t","deep":{"id":"a b"},"bad":"x","list":[1],"none":null,"float":1.5,`+
+		`"twin":"a","other":{"twin":"b"},"plain":"y"}}}`), serverDepth)
 	must(t, err)
 	got := r.headersOf(f)
 	want := map[string]string{
 		"Mcp-Method": "tools/call", "Mcp-Name": "q", "Mcp-Param-Region": "=?base64?ZXUtd8Opc3Q=?=", "Mcp-Param-N": "-7",
-		"Mcp-Param-On": "true", "Mcp-Param-Deep": "a b",
+		"Mcp-Param-On": "true", "Mcp-Param-Deep": "a b", "Mcp-Param-!#$%&'*+.^_`|~a9": "t",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got  %v\nwant %v", got, want)

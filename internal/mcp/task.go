@@ -326,9 +326,9 @@ func offerTasks(result []byte) []byte {
 
 // withTaskSupport declares whether calls of a tool can be tasks: those that
 // become actions can.
-func (p *Proxy) withTaskSupport(l *listed, tool gatehouse.JSON) []byte {
+func (p *Proxy) withTaskSupport(tool gatehouse.JSON) []byte {
 	support := []byte(`"optional"`)
-	if p.passes(l, toolName(tool)) {
+	if p.passes(toolName(tool), tool) {
 		support = []byte(`"forbidden"`)
 	}
 	execution := memberOf([]byte(tool), "execution")

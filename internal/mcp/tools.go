@@ -111,7 +111,7 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 	for _, t := range l.pinned.Tools {
 		shown := []byte(t)
 		if tasked {
-			shown = p.withTaskSupport(l, t)
+			shown = p.withTaskSupport(t)
 		}
 		tools = append(append(tools, shown...), ',')
 	}
@@ -124,8 +124,12 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 // first list of a folder is pinned.
 func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	p.readied.Do(func() { close(p.ready) })
-	p.listing.Lock()
-	defer p.listing.Unlock()
+	select {
+	case p.listing <- struct{}{}:
+		defer func() { <-p.listing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	old := p.Relist > 0 && time.Since(p.freshAt) > p.Relist
 	if !p.stale.Swap(false) && p.fresh != nil && !old {
 		return p.fresh, nil

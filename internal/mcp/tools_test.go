@@ -81,7 +81,7 @@ func TestAcceptedAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyTools: a list of the greatest length is read and compared without a search for each tool.
+// TestManyTools: a list of the greatest length is read, compared and shown without a search for each tool.
 func TestManyTools(t *testing.T) {
 	t.Parallel()
 	var tools [][]byte
@@ -94,6 +94,18 @@ func TestManyTools(t *testing.T) {
 	must(t, found.add(tools[1:]))
 	if d := diff(&pinned, &found); len(d) != 1 || !d.quarantines("tool_0") {
 		t.Errorf("%d differences", len(d))
+	}
+	folder, err := OpenFolder(t.TempDir())
+	must(t, err)
+	must(t, folder.setPins(&pinned))
+	shown, err := Pinned(folder, "peer")
+	must(t, err)
+	for i, tool := range shown {
+		description, _ := tool.Proposal.Context.Get("tool_description")
+		if tool.Name != fmt.Sprintf("tool_%d", i) || tool.Proposal.Operation != tool.Name ||
+			tool.Proposal.Target.Version != pinned.pin(pinned.Tools[i]) || len(description) != 2002 {
+			t.Fatalf("tool %d is shown as %+v", i, tool)
+		}
 	}
 	if took := time.Since(start); took > 3*time.Second {
 		t.Errorf("it took %s", took)

@@ -31,11 +31,10 @@ func Pinned(f *Folder, name string) ([]PinnedTool, error) {
 	p := &Proxy{Config: Config{Name: name}}
 	out := make([]PinnedTool, len(pinned.Tools))
 	for i, t := range pinned.Tools {
-		tool := toolName(t)
-		empty := &call{tool: tool, arguments: "{}"}
-		out[i] = PinnedTool{Name: tool, Proposal: p.proposal(&listed{pinned: pinned}, empty)}
+		empty := &call{tool: toolName(t), arguments: "{}"}
+		out[i] = PinnedTool{Name: empty.tool, Proposal: p.proposal(empty, t, pinned.pin(t))}
 		for _, hint := range []string{"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"} {
-			if pinned.hint(tool, hint) {
+			if hasHint(t, hint) {
 				out[i].Hints = append(out[i].Hints, hint)
 			}
 		}

@@ -226,17 +226,22 @@ type verdict struct {
 	answer, refusal []byte
 }
 
-// execute sends an approved call and reports its outcome. Meanwhile it keeps
-// the lease.
+// errLeaseEnded says that the lease of a call has ended.
+var errLeaseEnded = errors.New("the lease ended before the call was sent")
+
+// execute sends an approved call and reports its outcome. Meanwhile it keeps the lease. When the lease ends, a call
+// that is not sent yet is not sent; if it is sent already, its late result is evidence.
 func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
 	p.done.of(push.ActionID).begun.Store(true)
+	leased, lose := context.WithCancelCause(ctx)
+	defer lose(nil)
 	reported := make(chan struct{})
 	var keeper sync.WaitGroup
-	keeper.Go(func() { p.keep(push, reported) })
-	v := p.send(ctx, push)
+	keeper.Go(func() { p.keep(push, lose, reported) })
+	v := p.send(ctx, leased, push)
 	err := p.report(push, v)
 	close(reported)
 	keeper.Wait()
@@ -259,22 +264,22 @@ func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 }
 
 // send executes a leased action. The tool and the arguments of its request are those that the gate has
-// stored; nothing comes from the client's request.
-func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
+// stored; nothing comes from the client's request. leased ends with the lease.
+func (p *Proxy) send(ctx, leased context.Context, push *gatehouse.LeasedPush) verdict {
 	if push.Operation == acceptType {
 		if err := p.accept(push); err != nil {
 			return p.terminal(push, "not_accepted", err.Error(), "")
 		}
 		return verdict{result: &gatehouse.PushResult{Generation: push.Lease.Generation}}
 	}
-	l, err := p.tools(ctx)
+	l, err := p.tools(leased)
 	switch {
 	case err != nil:
 		return p.failure(push, "not_sent", "tools_unknown", "the server's tools could not be listed: "+err.Error())
-	case l.differs.quarantines(push.Operation) || l.pinned.pin(push.Operation) != push.Target.Version:
+	case l.differs.quarantines(push.Operation) || l.pinned.pin(l.pinned.tool(push.Operation)) != push.Target.Version:
 		return p.terminal(push, "tool_changed", "the tool or its server has changed since this was proposed", "")
 	}
-	r := p.ask(ctx, "tools/call", []byte(gatehouse.ObjectJSON(
+	r := p.askWithin(ctx, leased, "tools/call", []byte(gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "name", Value: gatehouse.StringJSON(push.Operation)},
 		gatehouse.Member{Name: "arguments", Value: push.ProposedChange},
 		gatehouse.Member{Name: "_meta", Value: gatehouse.ObjectJSON(
@@ -283,6 +288,8 @@ func (p *Proxy) send(ctx context.Context, push *gatehouse.LeasedPush) verdict {
 	)))
 	var unsent errNotSent
 	switch {
+	case errors.As(r.err, &unsent) && errors.Is(r.err, errLeaseEnded):
+		return p.failure(push, "not_sent", "lease_ended", r.err.Error())
 	case errors.As(r.err, &unsent):
 		return p.failure(push, "not_sent", "server_gone", r.err.Error())
 	case r.err != nil:
@@ -350,8 +357,11 @@ func firstText(result []byte) string {
 	return ""
 }
 
-// keep sends heartbeats until the outcome is reported.
-func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
+// keep sends heartbeats until the outcome is reported. When the lease is lost, or has not been renewed in time, it
+// calls lose. If the gate was only unreachable, a later heartbeat may still renew the lease of a call that was sent.
+func (p *Proxy) keep(push *gatehouse.LeasedPush, lose context.CancelCauseFunc, reported <-chan struct{}) {
+	expiry := time.AfterFunc(p.Lease, func() { lose(errLeaseEnded) })
+	defer expiry.Stop()
 	beat := time.NewTicker(p.Lease / 3)
 	defer beat.Stop()
 	for {
@@ -360,13 +370,20 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, reported <-chan struct{}) {
 			return
 		case <-beat.C:
 		}
+		// The duration of the request counts against the lease that it asks for.
+		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), p.Lease/3)
 		beat := gatehouse.Heartbeat{Generation: push.Lease.Generation, Lease: gatehouse.Span(p.Lease)}
 		_, err := p.Gate.HeartbeatPush(ctx, push.Push.ID, beat)
 		cancel()
-		if err != nil {
-			p.Log.Warn("the lease was not renewed", "action", push.ActionID, "error", err)
+		switch {
+		case err == nil:
+			expiry.Reset(time.Until(start.Add(p.Lease)))
+			continue
+		case gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost:
+			lose(errLeaseEnded)
 		}
+		p.Log.Warn("the lease was not renewed", "action", push.ActionID, "error", err)
 	}
 }
 

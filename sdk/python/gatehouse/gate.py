@@ -35,7 +35,11 @@ _MAX_DETAIL = 1000  # characters
 
 
 class Gate:
-    """Wraps functions. patience is how long a call waits, lease how long a lease lasts (in seconds)."""
+    """Wraps functions. patience is how long a call waits, lease how long a lease lasts (in seconds).
+
+    A running function is not interrupted when its lease ends, for example because the gate cannot be reached. Its
+    outcome is then unknown until a person resolves it, so bound the time of what the function calls.
+    """
 
     def __init__(self, client: Optional[Client] = None, *, patience: float = 3600, lease: float = 60) -> None:
         self.client = client or Client()
@@ -193,7 +197,9 @@ class Gate:
         self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
 
     def _keep(self, push_id: str, generation: int, done: threading.Event) -> None:
-        """Extends the lease until done. A lost lease is noticed when the outcome is reported."""
+        """Extends the lease until done. A lost lease is noticed when the outcome is reported: a function cannot be
+        interrupted, so it continues after its lease has ended.
+        """
         while not done.wait(self._lease / 3):
             try:
                 self.client.heartbeat_push(push_id, generation, lease=self._lease)

@@ -45,7 +45,7 @@ export interface Call {
   /** The same in all attempts: pass it to whatever the function calls. */
   idempotencyKey: string;
   attempt: number;
-  /** Aborted when the lease is lost, or when the holder is asked to stop. */
+  /** Aborted when the lease is lost or was not extended in time, or when the holder is asked to stop. */
   signal: AbortSignal;
 }
 
@@ -183,7 +183,13 @@ export class Gate {
     if (!push) return;
     const tool = this.#tools.get(push.connector)?.get(leased.operation);
     const stop = new AbortController();
-    const heart = setInterval(() => void this.#beat(push.id, generation, stop), (this.#lease / 3) * 1000);
+    const lease = { until: now() + this.#lease };
+    const heart = setInterval(() => void this.#beat(push.id, generation, lease, stop), (this.#lease / 3) * 1000);
+    let expiry = setTimeout(function check() {
+      const left = lease.until - now();
+      if (left > 0) expiry = setTimeout(check, left * 1000);
+      else stop.abort(new Unreachable("the lease ended: the gate could not be reached to extend it"));
+    }, this.#lease * 1000);
     try {
       const ran: Ran = tool
         ? await tool.execute(leased, stop.signal)
@@ -196,13 +202,16 @@ export class Gate {
       if (!(error instanceof APIError && error.code === "lease_lost")) throw error;
     } finally {
       clearInterval(heart);
+      clearTimeout(expiry);
     }
   }
 
   /** Extends a lease. A lost lease is also noticed when the outcome is reported. */
-  async #beat(push: string, generation: number, stop: AbortController): Promise<void> {
+  async #beat(push: string, generation: number, lease: { until: number }, stop: AbortController): Promise<void> {
     try {
+      const start = now(); // the duration of the request counts against the lease that it asks for
       const state = await this.client.heartbeatPush(push, generation, this.#lease);
+      lease.until = Math.max(lease.until, start + this.#lease);
       if (state.cancel) stop.abort(new NoEffect("the gate asks to stop", { code: "canceled" }));
     } catch (error) {
       if (error instanceof APIError && error.code === "lease_lost") stop.abort(error);

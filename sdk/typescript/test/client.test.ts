@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
-  APIError, Client, Gate, InvalidSignature, Rejected, Unreachable, verifyWebhook,
+  APIError, Client, Gate, InvalidSignature, Rejected, Unreachable, verifyWebhook, type Call,
 } from "@gatehouse-dev/gatehouse";
 import { outcome } from "./world.ts";
 
@@ -141,6 +141,38 @@ test("a refusal ends a wait", async () => {
   }
   const { client } = await serve({ status: 200, body: '{"ok": true}' });
   assert.match(String((await outcome(client.wait("act_1"))).error), /no action of Gatehouse/);
+});
+
+test("the signal of a function is aborted when its lease ends in an outage", async () => {
+  const leased = { push: { id: "psh_1", connector: "c" }, lease: { generation: 1 }, operation: "o", action_id: "act_1",
+    idempotency_key: "k", attempt: 1, target: { entity_type: "t", entity_ref: "" }, proposed_change: {} };
+  const failures: string[] = [];
+  let beats = 0;
+  const server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (chunk) => (body += chunk)).on("end", () => {
+      if (request.url?.endsWith("/heartbeat") && ++beats > 1) return void request.socket.destroy();
+      if (request.url?.endsWith("/fail")) failures.push(body);
+      const lease = request.url?.endsWith("/lease") && beats === 0;
+      response.writeHead(200, { "Content-Type": "application/json" }).end(lease ? JSON.stringify([leased]) : "{}");
+    });
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const gate = new Gate({ client: once(`http://127.0.0.1:${port}`), lease: 0.6 });
+  const stop = new AbortController();
+  let ran = 0;
+  gate.tool({ action_type: "x", connector: "c", operation: "o", target: "t" }, async (_: object, { signal }: Call) => {
+    const begun = Date.now();
+    await sleep(5000, undefined, { signal }).catch(() => undefined);
+    ran = Date.now() - begun;
+    stop.abort();
+    throw signal.reason ?? new Error("the signal was not aborted");
+  });
+  await gate.work(stop.signal);
+  assert.ok(ran >= 780 && ran < 2000, `the lease, extended after 0.2 s, ended after ${ran} ms`);
+  assert.match(String(failures), /"ambiguous".*the lease ended/);
 });
 
 test("numbers keep their digits", async () => {
