@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// MaxFirstAnswerers is the largest number of possible answerers that the store's first read for a
-// new proposal returns.
+// MaxFirstAnswerers limits [OpenedProposal.Answerers], the persons who may answer a new proposal.
 const MaxFirstAnswerers = 16
 
 // Audience names the people whom a question asks; see [Approval].

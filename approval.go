@@ -45,9 +45,9 @@ type Approval struct {
 	// is true once the extension has begun. [Approval.See] sets both.
 	Stage    int  `json:"stage,omitempty"`
 	Extended bool `json:"extended,omitempty"`
-	// Told is the number of elements of [Approval.Moments], from the first, that are dealt with: each is in the
-	// audit log, or was left out because a later reminder or the approval's end was due as well.
-	Told int `json:"-"`
+	// MomentsDone is how many of [Approval.Moments], counted from the first, are done: each was recorded in the
+	// audit log, or skipped because a later reminder, or the approval's end, was already due.
+	MomentsDone int `json:"-"`
 	// RejectsAt is when a held rejection takes effect; nil for none. It is derived: see
 	// [Action.HeldRejection].
 	RejectsAt *time.Time `json:"rejects_at,omitempty"`
@@ -103,8 +103,8 @@ type Vote struct {
 	Digest Digest `json:"digest,omitempty"`
 	// At is the time of the vote, by the store's clock.
 	At time.Time `json:"at"`
-	// For is the principal whose right the vote uses by a delegation, and ForName
-	// its name. Both are "" when voters use their own right.
+	// For is the principal for whom the voter votes under a delegation, and ForName
+	// that principal's name. Both are "" when voters use their own right.
 	For     string `json:"for,omitempty"`
 	ForName string `json:"for_name,omitempty"`
 	// Grant is the id of the [Grant] or [Mandate] by which the vote was given in advance, "" for
@@ -123,16 +123,18 @@ func (a *Approval) Approvals() int {
 	return n
 }
 
-// Names reports whether the approval names anybody. When it names nobody, every
+// NamesAnybody reports whether the approval names anybody. When it names nobody, every
 // approver may answer.
-func (a *Approval) Names() bool { return len(a.Roles) > 0 || len(a.People) > 0 || len(a.Groups) > 0 }
+func (a *Approval) NamesAnybody() bool {
+	return len(a.Roles) > 0 || len(a.People) > 0 || len(a.Groups) > 0
+}
 
 // Asks reports whether the approval asks the principal at a time, or names nobody.
 // It checks neither exclusions nor the right to decide. A principal who is asked at
 // one time is asked at every later time.
 func (a *Approval) Asks(p *Principal, at time.Time) bool {
 	if len(a.Stages) == 0 {
-		return !a.Names() || a.Audience().Has(p)
+		return !a.NamesAnybody() || a.Audience().Has(p)
 	}
 	return slices.ContainsFunc(a.Stages[:a.StageAt(at)], func(s Stage) bool { return s.Who.Has(p) })
 }
@@ -140,7 +142,7 @@ func (a *Approval) Asks(p *Principal, at time.Time) bool {
 // EverAsks reports whether the approval asks the principal at any time.
 func (a *Approval) EverAsks(p *Principal) bool {
 	if len(a.Stages) == 0 {
-		return !a.Names() || a.Audience().Has(p)
+		return !a.NamesAnybody() || a.Audience().Has(p)
 	}
 	return slices.ContainsFunc(a.Stages, func(s Stage) bool { return s.Who.Has(p) })
 }

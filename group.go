@@ -45,8 +45,8 @@ type GroupMember struct {
 type GroupMembers struct {
 	// Members replaces the list, at most [MaxGroupMembers].
 	Members []string `json:"members"`
-	// New refuses a group that exists. Requests over the API cannot set it.
-	New bool `json:"-"`
+	// New refuses a group that exists with already_exists.
+	New bool `json:"new,omitempty"`
 }
 
 // GroupChange names people, by id or name, to add by hand and to remove from every

@@ -357,7 +357,8 @@ type AdminService interface {
 	ListKeys(ctx context.Context, principal string) ([]*Key, error)
 	RevokeKey(ctx context.Context, keyID string) error
 	RotateEditToken(ctx context.Context, principal string) (*Credentials, error)
-	// PutGroup makes a group, or replaces the members that are set by hand.
+	// PutGroup makes a group, or replaces the members that are set by hand. With m.New it
+	// replaces nothing.
 	// ChangeGroup adds members by hand and removes members of any source.
 	// DeleteGroup ends all memberships. All three need the caller's edit token, or
 	// a fresh sign-in.

@@ -250,14 +250,14 @@ func (a *Approval) Moments() []Moment {
 	return list
 }
 
-// NextMoment returns the time of the first moment that is not done, nil for none. told is the number of
-// moments that are done: see [Approval.Told].
-func (a *Approval) NextMoment(told int) *time.Time {
+// NextMoment returns the time of the first moment that is not done, nil for none. done is the number of
+// moments that are done: see [Approval.MomentsDone].
+func (a *Approval) NextMoment(done int) *time.Time {
 	list := a.Moments()
-	if told >= len(list) {
+	if done >= len(list) {
 		return nil
 	}
-	return &list[told].At
+	return &list[done].At
 }
 
 // Everybody returns the people whom the approval asks at any time.

@@ -188,7 +188,7 @@ type ActionWriter interface {
 	// SetEvaluated stores the evaluations of a waiting question; ErrConflict when it does
 	// not wait.
 	SetEvaluated(approvalID string, list []Evaluated) error
-	// SetMomentsDone stores done as [Approval.Told], and the time of the next moment, nil
+	// SetMomentsDone stores done as [Approval.MomentsDone], and the time of the next moment, nil
 	// for none. It fails with ErrConflict unless the stored number is from and the
 	// approval is requested.
 	SetMomentsDone(approvalID string, from, done int, next *time.Time) error
@@ -395,8 +395,9 @@ type SessionWriter interface {
 // PolicyReader finds policy versions.
 type PolicyReader interface {
 	// ListCeilingUse sums, by scope, the unreleased claims on a ceiling that are
-	// counted after since, as LockCeilings does. scope selects one scope; with "",
-	// it returns up to limit scopes, the fullest first. It locks nothing.
+	// counted after since, as LockCeilings does. It returns up to limit scopes, the fullest
+	// first. scope selects the scope of this name, alone or followed by "/" and a currency;
+	// "" selects all. It locks nothing.
 	ListCeilingUse(ceiling, scope string, since time.Time, limit int) ([]CeilingUse, error)
 	// CeilingUses is LockCeilings without the locks, by one statement: a sum for each
 	// span, in their order; 0 where nothing is reserved.

@@ -23,10 +23,10 @@ type request struct {
 	yaml         string // a YAML body; "" for none
 	mail         []byte // a body that is a mail, to a path that needs no secret; nil for none
 	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
-	// once makes the client send an Idempotency-Key, so that all tries have one effect.
-	once bool
-	// again is true if repeating the call has no further effect.
-	again bool
+	// sendKey makes the client send an Idempotency-Key, so that all tries have one effect.
+	sendKey bool
+	// idempotent is true if repeating the call has no further effect.
+	idempotent bool
 	// open marks a path outside the API, to which no secret is sent.
 	open bool
 }
@@ -52,7 +52,7 @@ func (c *Client) do(ctx context.Context, r request) (answer, error) {
 		}
 	}
 	key := ""
-	if r.once {
+	if r.sendKey {
 		key = rand.Text()
 	}
 	for try := 0; ; try++ {
@@ -110,7 +110,7 @@ func (c *Client) try(ctx context.Context, r request, body []byte, key string) (a
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return answer{}, nil, &connectionError{err}
+		return answer{}, nil, broken(err)
 	}
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
@@ -161,14 +161,14 @@ func list[T any](ctx context.Context, c *Client, path string, query url.Values) 
 }
 
 // post sends body and reads the answer into a new T.
-func post[T any](ctx context.Context, c *Client, once bool, path string, body any) (*T, error) {
-	return read[T](ctx, c, request{method: http.MethodPost, path: path, body: body, once: once})
+func post[T any](ctx context.Context, c *Client, sendKey bool, path string, body any) (*T, error) {
+	return read[T](ctx, c, request{method: http.MethodPost, path: path, body: body, sendKey: sendKey})
 }
 
 // posted is post with an Idempotency-Key, and also returns the status and whether the answer was replayed.
 func posted[T any](ctx context.Context, c *Client, path string, body any) (*T, answer, error) {
 	out := new(T)
-	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, once: true})
+	a, err := c.do(ctx, request{method: http.MethodPost, path: path, body: body, out: out, sendKey: true})
 	if err != nil {
 		return nil, a, err
 	}

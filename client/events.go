@@ -46,7 +46,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 			try = 0 // the connection delivered an event
 		}
 		var e *gatehouse.Error
-		if errors.As(err, &e) && !e.Code.Retryable() {
+		if errors.As(err, &e) && !e.Code.Retryable() || refusedCertificate(err) {
 			return err
 		}
 		if err := sleep(ctx, c.retry.backoff(try)); err != nil {
@@ -82,7 +82,7 @@ func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func
 	defer quiet.Stop()
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return &connectionError{err}
+		return broken(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

@@ -288,21 +288,17 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	return err
 }
 
-// keep extends a lease until ctx ends. When the lease is lost, or the server asks to stop, it cancels the
-// function's context.
+// keep extends a lease until ctx ends. When the lease is lost, it cancels the function's context.
 func (g *Guard) keep(ctx context.Context, cancel context.CancelCauseFunc, p *gatehouse.LeasedPush) {
 	until := time.Now().Add(g.lease)
 	for sleep(ctx, g.lease/3) == nil {
 		// The duration of the request counts against the lease that it asks for.
 		start := time.Now()
 		attempt, stop := context.WithDeadline(ctx, until)
-		state, err := g.client.HeartbeatPush(attempt, p.Push.ID, gatehouse.Heartbeat{
+		_, err := g.client.HeartbeatPush(attempt, p.Push.ID, gatehouse.Heartbeat{
 			Generation: p.Lease.Generation, Lease: gatehouse.Span(g.lease)})
 		stop()
 		switch {
-		case err == nil && state.Cancel:
-			cancel(ErrCanceled)
-			return
 		case err == nil:
 			until = start.Add(g.lease)
 		case gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost, !time.Now().Before(until):

@@ -26,12 +26,13 @@ func (c *Client) MarkUnknown(
 	return post[gatehouse.MarkUnknownAnswer](ctx, c, false, "/pushes/mark-unknown", r)
 }
 
-// CheckRoles lists work that has waited too long for a role of gatehouse serve.
+// CheckRoles lists work that has waited too long for a process role (such as dispatcher) of gatehouse serve, or for an
+// outside worker.
 func (c *Client) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	return get[gatehouse.RoleCheck](ctx, c, "/doctor/roles", nil)
 }
 
-// AskTargets asks targets for the effects of unknown pushes.
+// AskTargets asks the targets whether pushes with an unknown outcome had their effect.
 func (c *Client) AskTargets(ctx context.Context, r gatehouse.AskRequest) (*gatehouse.AskAnswer, error) {
 	return post[gatehouse.AskAnswer](ctx, c, false, "/pushes/ask", r)
 }

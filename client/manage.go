@@ -43,7 +43,7 @@ func (c *Client) ListDeadLetters(
 	return page[*gatehouse.DeadLetter](ctx, c, "/dead-letters", q)
 }
 
-// GroupDeadLetters groups the pushes that need a person by error.
+// GroupDeadLetters groups, by error, the pushes that need a person.
 func (c *Client) GroupDeadLetters(
 	ctx context.Context, f gatehouse.DeadLetterFilter,
 ) (*gatehouse.DeadLetterGroups, error) {
@@ -123,7 +123,7 @@ func (c *Client) FindGroup(ctx context.Context, name string) (*gatehouse.Group, 
 	return get[gatehouse.Group](ctx, c, "/groups/"+segment(name), nil)
 }
 
-// PutGroup creates a group, or replaces its manual members.
+// PutGroup creates a group, or replaces its manual members. With m.New it only creates.
 func (c *Client) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	return c.group(ctx, http.MethodPut, name, m)
 }
@@ -254,8 +254,8 @@ func (c *Client) ProveEntry(ctx context.Context, entry, size int64) (*gatehouse.
 	return get[gatehouse.EntryProof](ctx, c, "/audit/proof", q)
 }
 
-// ProveGrowth reads the proof that the log of size to begins with the log of size from; 0 as
-// to means the current size.
+// ProveGrowth reads the consistency proof of two log sizes: the log at size from is a prefix of the log at size to.
+// If to is 0, the current size is used.
 func (c *Client) ProveGrowth(ctx context.Context, from, to int64) (*gatehouse.GrowthProof, error) {
 	q := url.Values{"from": {strconv.FormatInt(from, 10)}}
 	if to != 0 {

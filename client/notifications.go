@@ -51,6 +51,6 @@ func (c *Client) ReceiveBounce(ctx context.Context, recipient string, mail []byt
 		query.Set("recipient", recipient)
 	}
 	return read[gatehouse.Bounce](ctx, c, request{
-		method: http.MethodPost, path: "/hooks/mail/bounces", query: query, mail: mail, again: true,
+		method: http.MethodPost, path: "/hooks/mail/bounces", query: query, mail: mail, idempotent: true,
 	})
 }

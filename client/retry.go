@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -18,6 +19,20 @@ type connectionError struct{ err error }
 func (e *connectionError) Error() string { return "client: " + e.err.Error() }
 
 func (e *connectionError) Unwrap() error { return e.err }
+
+// broken is the error of a request that failed with err. A refused certificate stays refused: the server has got
+// nothing, and another try gets no further.
+func broken(err error) error {
+	if refusedCertificate(err) {
+		return fmt.Errorf("client: %w", err)
+	}
+	return &connectionError{err}
+}
+
+func refusedCertificate(err error) bool {
+	_, refused := errors.AsType[*tls.CertificateVerificationError](err)
+	return refused
+}
 
 type retryPolicy struct {
 	max  int
@@ -74,7 +89,7 @@ func (p retryPolicy) next(try int, r request, err error) (time.Duration, bool) {
 	if pause > 1 {
 		pause = pause/2 + rand.N(pause/2+1)
 	}
-	repeatable := r.method == "GET" || r.once || r.again
+	repeatable := r.method == "GET" || r.sendKey || r.idempotent
 	var connection *connectionError
 	var e *gatehouse.Error
 	switch {

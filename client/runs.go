@@ -25,7 +25,7 @@ func (c *Client) ApplyWorkflow(
 	ctx context.Context, name, source string,
 ) (w *gatehouse.Workflow, changed bool, err error) {
 	w = new(gatehouse.Workflow)
-	a, err := c.do(ctx, request{method: http.MethodPut, path: workflow(name, ""), yaml: source, out: w, again: true})
+	a, err := c.do(ctx, request{method: http.MethodPut, path: workflow(name, ""), yaml: source, out: w, idempotent: true})
 	if err != nil {
 		return nil, false, err
 	}
@@ -53,11 +53,11 @@ func (c *Client) ListWorkflowVersions(ctx context.Context, name string) ([]*gate
 	return list[*gatehouse.Workflow](ctx, c, workflow(name, "/versions"), nil)
 }
 
-// StartRun starts a run of the newest version. replayed is true if the server already knows the
-// trigger_ref.
+// StartRun starts a run of the newest version. existed is true if the server already knows the
+// trigger_ref. After a connection error, existed can be false although the run already existed.
 func (c *Client) StartRun(
 	ctx context.Context, name string, r gatehouse.NewRun,
-) (out *gatehouse.Run, replayed bool, err error) {
+) (out *gatehouse.Run, existed bool, err error) {
 	out, a, err := posted[gatehouse.Run](ctx, c, workflow(name, "/runs"), r)
 	return out, err == nil && a.status == http.StatusOK && !a.replayed, err
 }

@@ -15,7 +15,7 @@ import (
 // The reasons why a handler's context ends before the handler; see [context.Cause].
 var (
 	// ErrCanceled: the run was canceled, or failed at another step.
-	ErrCanceled = errors.New("client: the step or push is canceled")
+	ErrCanceled = errors.New("client: the step is canceled")
 	// ErrLeaseLost: another worker may have the step or push now. The handler's result is dropped.
 	ErrLeaseLost = errors.New("client: the lease is lost")
 	// ErrStopping: the worker's grace period is over.

@@ -68,5 +68,5 @@ func leases[T any](ctx context.Context, c *Client, path string, body any) ([]T, 
 }
 
 func (c *Client) heartbeat(ctx context.Context, path string, body gatehouse.Heartbeat) (*gatehouse.LeaseState, error) {
-	return read[gatehouse.LeaseState](ctx, c, request{method: http.MethodPost, path: path, body: body, again: true})
+	return read[gatehouse.LeaseState](ctx, c, request{method: http.MethodPost, path: path, body: body, idempotent: true})
 }

@@ -43,8 +43,8 @@ type Operation struct {
 	// Reverses is true if the connector expects the Result of an applied change to have a
 	// Reversal.
 	Reverses bool
-	// Amounts are the fields of a change that hold money, unless the connector is a
-	// [Describer]; none if people recognize them by their names.
+	// Amounts are the fields of a change that hold money. In a change that has none of them, the fields are recognized
+	// by their names. A [Describer] overrides Amounts.
 	Amounts []gatehouse.AmountField
 	// Undo states whether the effect can be undone; nil if Reverses states it. A [Describer]
 	// overrides both.
@@ -152,8 +152,7 @@ type Finding int
 const (
 	// Inconclusive: nothing is proven either way.
 	Inconclusive Finding = iota
-	// Present: the target has the effect, made under this idempotency key or
-	// indistinguishable from it.
+	// Present: the target has the effect of this call, or one that cannot be told from it.
 	Present
 	// Absent: the target does not have the effect, and no earlier call can still cause it.
 	Absent

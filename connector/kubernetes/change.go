@@ -207,7 +207,7 @@ func (c *Connector) change(ctx context.Context, call connector.Call, p place) (c
 	}
 	res.ExternalID = was.uid
 	before, now := view(call.Operation, was.doc), view(call.Operation, doc)
-	if failed := notAsApproved(call, now); failed != nil {
+	if failed := notAsApproved(call, now, "the object was changed"); failed != nil {
 		return res, failed
 	}
 	if call.Operation == opRestart {
@@ -221,12 +221,13 @@ func (c *Connector) change(ctx context.Context, call connector.Call, p place) (c
 	return res, nil
 }
 
-func notAsApproved(call connector.Call, now gatehouse.JSON) *connector.Error {
+// notAsApproved compares an object, or its view, with the approved change. done is what is known to have happened.
+func notAsApproved(call connector.Call, now gatehouse.JSON, done string) *connector.Error {
 	wrong := differs("", call.ProposedChange, now)
 	if wrong == nil {
 		return nil
 	}
-	return &connector.Error{Code: "not_as_approved", Detail: "the object was changed, but " + strings.Join(wrong, "; ")}
+	return &connector.Error{Code: "not_as_approved", Detail: done + ", but " + strings.Join(wrong, "; ")}
 }
 
 // create creates an object. An existing object with this call's key was created by an earlier
@@ -243,8 +244,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 	}
 	if failed != nil {
 		if failed.Code == "already_exists" {
-			if res, there, again := c.created(ctx, call, p); again == nil && there {
-				return res, nil
+			if res, there, again := c.created(ctx, call, p); there {
+				return res, again
 			}
 		}
 		return res, failed
@@ -254,14 +255,15 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 		return res, &connector.Error{Code: "answer_unreadable", Detail: "the answer to the creation has no uid"}
 	}
 	res.ExternalID = made.uid
-	if failed := notAsApproved(call, doc); failed != nil {
+	if failed := notAsApproved(call, doc, "the object was created"); failed != nil {
 		return res, failed
 	}
 	res.Reversal = reversalOfCreate(call, made)
 	return res, nil
 }
 
-// created searches for a call's object. Another object of the same name is a failure.
+// created searches for a call's object. Another object of the same name is a failure. It returns there together
+// with a failure if the object is not as approved.
 func (c *Connector) created(
 	ctx context.Context, call connector.Call, p place,
 ) (connector.Result, bool, *connector.Error) {
@@ -277,6 +279,9 @@ func (c *Connector) created(
 		}
 	}
 	res := rest.MadeBefore(o.uid)
+	if failed := notAsApproved(call, o.doc, "the object exists"); failed != nil {
+		return res, true, failed
+	}
 	res.Reversal = reversalOfCreate(call, o)
 	return res, true, nil
 }

@@ -8,7 +8,8 @@
 // controllers write an object's status all the time: the next attempt compares again.
 //
 // A creation is of class A. A name can exist only once, and the new object has an annotation with
-// the call's key, which identifies an earlier call's object.
+// the call's key, which identifies an earlier call's object. A found object is compared with the
+// approved one, too.
 //
 // apply is a server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/):
 // the server removes fields that this field manager set earlier and no longer names. People approve

@@ -190,7 +190,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	var there bool
 	switch call.Operation {
 	case opCreate:
-		there = why == "" && o.key == call.TargetKey()
+		there = why == "" && o.key == call.TargetKey() && len(differs("", call.ProposedChange, o.doc)) == 0
 	case opDelete:
 		there, id = why != "" || get(o.doc, "metadata", "deletionTimestamp") != "null", call.Target.EntityRef
 	default:

@@ -79,17 +79,20 @@ func (m *metrics) observer(rt *route) func(*http.Request, int, time.Duration) {
 	}
 }
 
-// decided counts the result of a decision.
-func (m *metrics) decided(rt *route, value any, err error) {
-	if rt.decides == "" {
+// decided counts the result of a decision at an endpoint, "" for none. The value of an edit with approve is its
+// revision.
+func (m *metrics) decided(endpoint string, value any, err error) {
+	if endpoint == "" {
 		return
 	}
-	count := m.decisions[rt.decides]
+	count := m.decisions[endpoint]
 	if err != nil {
 		count[gatehouse.FailedResult(err)].Inc()
 		return
 	}
 	switch a := value.(type) {
+	case *gatehouse.Action:
+		count[gatehouse.EditResult(a, nil)].Inc()
 	case *gatehouse.Answer:
 		count[gatehouse.DecisionResultOf(a.Code, a.Replayed)].Inc()
 	case *gatehouse.ShortAnswer:

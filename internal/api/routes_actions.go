@@ -177,7 +177,7 @@ func (s *Server) actionRoutes() []route {
 				func(ctx context.Context, c *call, in *gatehouse.EditRequest) (reply, error) {
 					a, err := s.cfg.Actions.Edit(ctx, c.id, *in)
 					if in.Approve && !in.DryRun {
-						s.metrics.decisions["decide"][gatehouse.EditResult(a, err)].Inc()
+						s.metrics.decided("decide", a, err)
 					}
 					if in.DryRun {
 						return reply{status: http.StatusOK, value: a}, err

@@ -35,7 +35,8 @@ func (s *Server) groupRoutes() []route {
 			method: "PUT", path: "/groups/{id}", name: "putGroup", tag: tagAdmin,
 			summary: "Make a group, or set its members",
 			doc: "{id} is its name. The given members, by id or name, replace those that were set by hand; members that " +
-				"come from a sign-in stay.",
+				"come from a sign-in stay. With new, a group that exists is refused (already_exists) and keeps its members.",
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyExists},
 			roles: admins, changesRights: true, status: http.StatusOK, out: typeOf[gatehouse.Group](),
 			example: `{"members":["ana"]}`,
 			handler: body(nil, func(ctx context.Context, c *call, in *gatehouse.GroupMembers) (reply, error) {

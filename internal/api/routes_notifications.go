@@ -97,8 +97,9 @@ func (s *Server) notificationRoutes() []route {
 		}, {
 			method: "POST", path: "/channels/test", name: "testChannel", tag: tagNotifications,
 			summary: "Send a test over a channel",
-			doc: "Sends the test to the caller, or to the channel's place. The server answers once the channel has " +
-				"answered, or after 25 seconds; the status is the result of the test.",
+			doc: "Sends the test to the caller, or to the channel's configured destination. The server answers once the " +
+				"channel has answered, or after 25 seconds; the status field of the returned notification is the result of " +
+				"the test.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes:   []gatehouse.Code{gatehouse.CodeNotFound},
 			example: `{"channel":"mail"}`,

@@ -159,7 +159,7 @@ func (s *Server) review(w http.ResponseWriter, r *http.Request, rt *route, reque
 		d.Decision = gatehouse.Reject
 	}
 	answer, err := s.cfg.Reviews.DecideReview(ctx, id, token, d)
-	s.metrics.decided(rt, answer, err)
+	s.metrics.decided(rt.decides, answer, err)
 	if err != nil {
 		return 0, err
 	}

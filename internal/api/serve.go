@@ -105,7 +105,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request, rt *route, request
 		}
 		out, err = rt.run(ctx, c)
 	}
-	s.metrics.decided(rt, out.value, err)
+	s.metrics.decided(rt.decides, out.value, err)
 	if replay := (*gatehouse.Replay)(nil); errors.As(err, &replay) {
 		return s.replay(w, rt, c, replay)
 	}

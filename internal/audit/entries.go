@@ -9,10 +9,10 @@ import (
 )
 
 // EntriesUpTo walks the log from its beginning to the size of a head; entries
-// that are added meanwhile belong to a later head. After each page, it calls read
-// with the number of entries read so far.
+// that are added meanwhile belong to a later head. After each page, it calls
+// progress with the number of entries read so far.
 func EntriesUpTo(
-	ctx context.Context, api gatehouse.AuditService, size int64, read func(done int64),
+	ctx context.Context, api gatehouse.AuditService, size int64, progress func(done int64),
 ) iter.Seq2[*gatehouse.Entry, error] {
 	return func(yield func(*gatehouse.Entry, error) bool) {
 		for from := int64(0); from < size; {
@@ -26,7 +26,7 @@ func EntriesUpTo(
 			}
 			for _, e := range entries {
 				if e.Index >= size {
-					read(from)
+					progress(from)
 					return
 				}
 				if e.Index < from {
@@ -38,7 +38,7 @@ func EntriesUpTo(
 				}
 				from = e.Index + 1
 			}
-			read(from)
+			progress(from)
 		}
 	}
 }

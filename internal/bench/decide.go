@@ -11,27 +11,28 @@ import (
 )
 
 const (
-	// decideTarget is the target of docs/proof/performance.md for the ratio with 64 clients or more.
+	// decideTarget is the target of docs/proof/performance.md, with 64 clients or more, for the gate's decisions per
+	// second divided by those of the bare claim.
 	decideTarget = 0.6
 	// singleTarget is the target of that document for the median time of one client's decision, as a multiple of
 	// the baseline that base.singleBesideRows selects.
 	singleTarget = 2.5
 )
 
-// decideSide is a bare side of decide, served over HTTP.
+// decideSide is a baseline of decide: an HTTP endpoint that writes to a database without the gate.
 type decideSide struct {
-	is   string
-	rows bool // all rows of a decision, not the claim alone
-	addr string
-	ids  []string
-	last *outcome
-	fill func(n int) ([]string, error)
+	label string
+	rows  bool // all rows of a decision, not the claim alone
+	addr  string
+	ids   []string
+	last  *outcome
+	fill  func(n int) ([]string, error)
 
 	rate, p50, cpu values
 }
 
-// decide measures approvals of distinct actions by distinct people, with API key and edit token,
-// beside the claim and beside all rows that a decision writes.
+// decide measures approvals of distinct actions by distinct people, with API key and edit token. It compares them with
+// two kinds of baselines: endpoints that only claim, and one that writes all rows of a decision.
 func (r *runner) decide(ctx context.Context) error {
 	return r.within(ctx, "decide", held(), slices.Max(r.Clients), func(dbs databases, w *world) (err error) {
 		if err := w.propose(ctx); err != nil {
@@ -55,7 +56,7 @@ func (r *runner) decide(ctx context.Context) error {
 					return err
 				}
 				defer func() { err = errors.Join(err, server.close()) }()
-				sides = append(sides, decideSide{is: way.is, rows: i == 1, addr: server.addr, fill: d.pending})
+				sides = append(sides, decideSide{label: way.is, rows: i == 1, addr: server.addr, fill: d.pending})
 			}
 		}
 		for _, n := range r.Clients {
@@ -146,9 +147,9 @@ func (r *runner) decideWith(ctx context.Context, w *world, in databases, c claim
 		if s.rows && n == 1 && besideRows {
 			p50 = singleTarget
 		}
-		r.report(line("decisions", "/s", s.is, rate), s.rate)
-		r.report(line("decide p50", "ms", s.is, p50), s.p50)
-		r.reportCPU(line("CPU a decision", "", s.is, 0), s.cpu)
+		r.report(line("decisions", "/s", s.label, rate), s.rate)
+		r.report(line("decide p50", "ms", s.label, p50), s.p50)
+		r.reportCPU(line("CPU a decision", "", s.label, 0), s.cpu)
 	}
 	if n == 1 {
 		l := line("decide p50", "ms", "bare claim in a transaction, no HTTP", singleTarget)

@@ -45,7 +45,7 @@ func (r *runner) dispatch(ctx context.Context) error {
 			if err := w.approve(ctx, n); err != nil {
 				return err
 			}
-			if err := w.number(ctx); err != nil {
+			if err := w.sequence(ctx); err != nil {
 				return err
 			}
 			m := guess(bare)
@@ -61,7 +61,7 @@ func (r *runner) dispatch(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			if err := w.number(ctx); err != nil {
+			if err := w.sequence(ctx); err != nil {
 				return err
 			}
 			runtime.GC()

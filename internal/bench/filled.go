@@ -18,7 +18,7 @@ const maxPending = 100_000
 const appliedOf = 4
 
 // fillScale fills the store, first with ended actions, then with pending ones that expire within a
-// day, and numbers their leaves.
+// day, and sequences their leaves.
 func (r *runner) fillScale(ctx context.Context, w *world) error {
 	if err := w.propose(ctx); err != nil {
 		return err
@@ -49,7 +49,7 @@ func (r *runner) fillScale(ctx context.Context, w *world) error {
 		}
 		if done += n; done%50_000 < fillBatch {
 			r.say("filling: %d of %d", done, r.Scale)
-			if err := w.number(ctx); err != nil {
+			if err := w.sequence(ctx); err != nil {
 				return err
 			}
 		}
@@ -63,7 +63,7 @@ func (r *runner) fillScale(ctx context.Context, w *world) error {
 		}
 		todo -= len(list)
 		r.say("filling: %d of %d", r.Scale-todo, r.Scale)
-		if err := w.number(ctx); err != nil {
+		if err := w.sequence(ctx); err != nil {
 			return err
 		}
 	}
@@ -165,8 +165,8 @@ func (w *world) append(tx gatehouse.Tx, a *gatehouse.Action, event, from, to str
 	return tx.AppendLeaf(&l)
 }
 
-// number numbers the waiting leaves; background work may do the same concurrently.
-func (w *world) number(ctx context.Context) error {
+// sequence sequences the waiting leaves; background work may do the same concurrently.
+func (w *world) sequence(ctx context.Context) error {
 	s := &audit.Sequencer{Store: w.Store}
 	for {
 		n, err := s.Once(ctx)
@@ -178,9 +178,9 @@ func (w *world) number(ctx context.Context) error {
 	}
 }
 
-// background does what a server's background does: it numbers the waiting leaves and indexes the actions.
+// background does what a server's background does: it sequences the waiting leaves and indexes the actions.
 func (w *world) background(ctx context.Context) error {
-	if err := w.number(ctx); err != nil {
+	if err := w.sequence(ctx); err != nil {
 		return err
 	}
 	for {

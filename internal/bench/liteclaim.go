@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The bare claim: the minimum that a decision writes, to tables that have nothing else.
+// The bare claim: the minimum that a decision and its push write, in a schema that has only what they need.
 const (
 	claimSchema = `
 CREATE TABLE action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL,

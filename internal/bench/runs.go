@@ -157,7 +157,7 @@ func (w *world) carryLines(ctx context.Context, e *endCounter, inFlight, onward,
 // bundle finishes the background work, which is not measured: it numbers the waiting leaves and
 // makes the evidence of ended runs.
 func (w *world) bundle(ctx context.Context) error {
-	if err := w.number(ctx); err != nil {
+	if err := w.sequence(ctx); err != nil {
 		return err
 	}
 	for {

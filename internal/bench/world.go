@@ -207,7 +207,7 @@ func (w *world) propose(ctx context.Context) error {
 		return fmt.Errorf("the action is %s, not pending", a.Status)
 	}
 	w.template, w.made = a, 1
-	if err := w.number(ctx); err != nil { // an idle gate numbers no entries
+	if err := w.sequence(ctx); err != nil { // an idle gate numbers no entries
 		return err
 	}
 	var body gatehouse.JSON

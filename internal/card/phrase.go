@@ -148,7 +148,6 @@ func thousands(n int) string {
 func plural(noun string) string {
 	n := len(noun)
 	switch {
-
 	case strings.HasSuffix(noun, "s") && !strings.HasSuffix(noun, "ss") && !strings.HasSuffix(noun, "us"):
 		return noun // already plural, like many table names
 	case n > 1 && noun[n-1] == 'y' && !strings.ContainsRune("aeiou", rune(noun[n-2])):

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"net/url"
+	"strings"
+
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/term"
@@ -45,6 +48,17 @@ func (g *globals) connect() (service, error) {
 	return c, nil
 }
 
+// badURL is the error of a URL that no client can use. It shows no password.
 func (g *globals) badURL() error {
-	return term.Usagef("%s is not the address of a server, such as %s", gatehouse.Quote(g.URL), defaultURL)
+	from := "--url (or GATEHOUSE_URL)"
+	if g.savedURL {
+		from = "the context's URL"
+	}
+	u, err := url.Parse(g.URL)
+	if err != nil || u.User == nil && strings.Contains(g.URL, "@") {
+		return term.Usagef("%s is not the address of a server, such as %s", from, defaultURL)
+	}
+	u.RawQuery, u.Fragment = "", "" // they can hold a password, too
+	return term.Usagef("%s: %s is not the address of a server, such as %s", from, gatehouse.Quote(u.Redacted()),
+		defaultURL)
 }

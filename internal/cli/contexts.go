@@ -152,7 +152,7 @@ func (g *globals) resolve() error {
 			return err
 		}
 		if g.URL == "" || strings.TrimSuffix(g.URL, "/") == strings.TrimSuffix(one.URL, "/") {
-			g.URL = one.URL
+			g.URL, g.savedURL = one.URL, g.URL == ""
 			if g.Key == "" || g.EditToken == "" {
 				secrets, err := one.secrets(name)
 				if err != nil {

@@ -30,7 +30,7 @@ func (*delegateToCmd) Help() string {
 	return `
 The delegate can decide in their own name, for you, and gets the same messages as
 you. You and your delegate count as one voter. A delegate cannot pass your questions
-on to their own delegates. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+on to their own delegates. This command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

@@ -17,7 +17,7 @@ import (
 type doctorCmd struct {
 	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
 	Data        string            `help:"The data folder whose configuration is checked; with --deep, whose store is checked, even while a server uses it." env:"GATEHOUSE_DATA" placeholder:"DIR"`
-	DatabaseURL serve.DatabaseURL `help:"With --deep: the PostgreSQL database, which servers may be using." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
+	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database that the configuration is for; with --deep, the one that is checked, even while servers use it." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
 	Config      string            `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
 	Held        []string          `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
@@ -79,9 +79,9 @@ func (c *doctorCmd) Run(g *globals) error {
 	}
 	if c.Config != "" || c.Data != "" {
 		l := &serve.ConfigChecker{}
-		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}, ""); cfg != nil {
+		if cfg := l.File(&serve.DataFlags{Data: c.Data, Config: c.Config}, string(c.DatabaseURL)); cfg != nil {
 			if c.Data != "" {
-				l.OpenPolicies(g.Ctx, cfg, c.Data, "")
+				l.OpenPolicies(g.Ctx, cfg, c.Data, string(c.DatabaseURL))
 			}
 			l.All(g.Ctx, cfg)
 		}

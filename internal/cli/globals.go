@@ -14,6 +14,8 @@ type globals struct {
 	term.IO `kong:"-"`
 	// resolved is true after the context was read.
 	resolved bool
+	// savedURL is true if URL is that of the context.
+	savedURL bool
 	// named is the id of the action that is decided or edited, for hints; "" for none.
 	named string
 	// missing is the hint for a not_found error of the server; "" for the general hint.

@@ -35,15 +35,12 @@ Examples:
 }
 
 func (c *groupCreateCmd) Run(g *globals, api service) error {
-	_, err := api.FindGroup(g.Ctx, c.Name)
-	switch {
-	case err == nil:
+	group, err := api.PutGroup(g.Ctx, c.Name, gatehouse.GroupMembers{Members: c.People, New: true})
+	if gatehouse.CodeOf(err) == gatehouse.CodeAlreadyExists {
 		return gatehouse.E(gatehouse.CodeAlreadyExists, "the group %s exists; add to it with: gatehouse group add %s NAME",
 			c.Name, c.Name)
-	case gatehouse.CodeOf(err) != gatehouse.CodeNotFound:
-		return err
 	}
-	return g.printGroup(api.PutGroup(g.Ctx, c.Name, gatehouse.GroupMembers{Members: c.People}))
+	return g.printGroup(group, err)
 }
 
 // groupAddCmd adds people.

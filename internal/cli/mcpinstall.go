@@ -98,7 +98,8 @@ func declare(name string, source []byte, connector string) error {
 		return err
 	}
 	defer os.Remove(draft.Name())
-	if _, err := draft.Write(edited); closing(draft, err) != nil {
+	_, err = draft.Write(edited)
+	if err := closing(draft, err); err != nil {
 		return err
 	}
 	cfg, err := config.Load(draft.Name())

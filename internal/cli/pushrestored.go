@@ -10,7 +10,7 @@ import (
 
 // pushMarkCmd holds back the pushes that a restored store would send again.
 type pushMarkCmd struct {
-	Before    string `required:"" placeholder:"TIME" help:"Only those from before this time (RFC 3339), at which the restored store was first served."`
+	Before    string `required:"" placeholder:"TIME" help:"Only pushes created before this time (RFC 3339): the time when the server first ran on the restored store."`
 	Mark      bool   `help:"Mark them. Without this flag nothing is changed."`
 	Tenant    string `placeholder:"TENANT" help:"The tenant: the caller's own, which is the default; no other is allowed."`
 	Connector string `placeholder:"NAME" help:"Only those of this connector."`
@@ -21,9 +21,9 @@ func (*pushMarkCmd) Help() string {
 	return `
 A store that was restored from a backup would send again the pushes that were queued
 at the time of the backup. An administrator marks the pushes of their own tenant as
-unknown, with the code restored: they are not sent before their outcome is settled
-with push ask or push resolve. Exits 13 when a push was marked. Piped, the columns
-are: push, tenant, action, connector, class, change, was, made.
+unknown, with the error code "restored": they are not sent before their outcome is
+settled with push ask or push resolve. Exits 13 when a push was marked. Piped, the
+columns are: push, tenant, action, connector, class, change, was, made.
 
 Examples:
 
@@ -93,9 +93,9 @@ type pushAskCmd struct {
 
 func (*pushAskCmd) Help() string {
 	return `
-Asks the target of each push with an unknown outcome for the effect, and settles the
-pushes whose outcome it can prove. Nothing is sent. Exits 13 when some are still
-unknown. Piped, the columns are: push, outcome, detail.
+Asks the target of each push with an unknown outcome whether the push had its effect,
+and settles the pushes whose outcome it can prove. Nothing is sent. Exits 13 when some
+are still unknown. Piped, the columns are: push, outcome, detail.
 
 Examples:
 

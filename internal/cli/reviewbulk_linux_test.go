@@ -152,7 +152,7 @@ func TestReviewMovesAbout(t *testing.T) {
 	s.types("/")
 	s.sees("> supplier")
 	s.types("\x15nothing like it" + enter)
-	s.sees(`No action that waits for you contains "nothing like it".`)
+	s.sees(`No action that waits for you has words that begin with "nothing like it", or this id.`)
 	s.types("/")
 	s.sees("> nothing like it")
 	s.types("\x15" + enter)

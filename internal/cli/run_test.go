@@ -102,6 +102,13 @@ func TestWatchLines(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
 	out.Reset()
+	retried := d.Steps[3]
+	retried.Status, retried.Attempts, retried.Generation = gatehouse.StepRunning, 2, 2
+	must(t, show(d.Run, false))
+	if want := "2026-11-20T11:00:15Z\tlater\trunning\t\n"; out.String() != want {
+		t.Errorf("a later attempt begins: got %q, want %q", out, want)
+	}
+	out.Reset()
 	d.Status, d.Failure = gatehouse.RunFailed, &gatehouse.Failure{Code: "x", Detail: "page: no"}
 	must(t, show(d.Run, true))
 	if want := "2026-11-20T12:00:00Z\trun_1\tfailed_terminal\tpage: no (x)\n"; out.String() != want {

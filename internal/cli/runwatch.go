@@ -155,7 +155,7 @@ func (w *runWatcher) stepTime(s *gatehouse.Step) time.Time {
 		return *s.FinishedAt
 	case s.Status == gatehouse.StepReady && s.ReadyAt != nil:
 		return *s.ReadyAt
-	case s.Status == gatehouse.StepRunning && s.Attempts <= 1 && s.StartedAt != nil:
+	case s.Status == gatehouse.StepRunning && s.StartedAt != nil:
 		return *s.StartedAt
 	}
 	return w.g.Now()

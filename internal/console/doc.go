@@ -7,14 +7,15 @@
 //
 // A GET changes nothing. Every change is posted by a plain form. An accepted
 // post is answered with a redirect (303), or with a page if there is a result to
-// show, such as a new secret. A refused one is answered with a page under the
-// status of its error. Posts from other origins are refused
+// show, such as a new secret. A refused post is answered with a page that has the
+// HTTP status of the error. Posts from other origins are refused
 // (http.CrossOriginProtection).
 //
-// Scripts are optional, except for passkeys and devices. console.js presses the buttons of the page; htmx
-// replaces a part of the page by a part of the next one. No page has inline
-// scripts, styles or handlers: the content policy forbids them, so a page with
-// any of them breaks at once.
+// Scripts are optional, except for passkeys and for notifications on devices.
+// console.js adds shortcuts and the like, which act only through the page's own
+// buttons and links; htmx replaces a part of the page with a part of the response.
+// No page has inline scripts, styles or handlers: the content policy forbids them,
+// so a page with any of them breaks at once.
 //
 // Text from untrusted authors is shown with @hostile (or with @phrase, for
 // sentences of internal/card), which makes invisible characters visible. templ

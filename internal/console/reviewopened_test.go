@@ -38,7 +38,7 @@ func TestReviewOpened(t *testing.T) {
 	w.stranger().get(pathOf(l, "")).want(http.StatusOK).lacks("<script")
 	w.stranger().post(path(l), "token", l.Token).want(http.StatusForbidden)
 	w.ben.get(pathOf(l, "")).want(http.StatusForbidden).lacks("<script")
-	w.ben.post(path(l), "token", l.Token).want(http.StatusForbidden)
+	w.ben.post(path(l), "token", l.Token).want(http.StatusForbidden).has("This link was sent to ana.")
 	w.ana.post(path(l), "token", l.Token[1:]).want(http.StatusUnauthorized)
 	w.ana.get(path(l)).want(http.StatusNotFound)
 	p := w.ana.get(pathOf(l, gatehouse.Approve)).want(http.StatusOK).has(`data-review="` +

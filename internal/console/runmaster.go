@@ -11,7 +11,7 @@ import (
 // its last iteration.
 func stepLinks(steps []*gatehouse.Step) map[string]string {
 	links := make(map[string]string)
-	for _, s := range firstSteps(steps) {
+	for _, s := range steps {
 		if id, _ := s.Iteration(); s.Parent == "" {
 			links[id] = "#s-" + s.ID
 		}

@@ -45,8 +45,11 @@ const codeBreakerOpen = gatehouse.CodeBreakerOpen
 type breakers struct {
 	config Breaker
 	now    func() time.Time
-	// moved is called after each change of state, without a lock held.
+	// moved is called after each change of state, and gone after a breaker was removed, both without a lock held.
 	moved func(connector, state string)
+	gone  func(connector string)
+	// exists reports whether a connector is configured: only then it has a breaker.
+	exists func(connector string) bool
 
 	mu sync.Mutex
 	by map[string]*breaker
@@ -65,10 +68,28 @@ type breaker struct {
 	code, detail, tenant string
 }
 
-func newBreakers(c Breaker, now func() time.Time, moved func(string, string)) *breakers {
+func newBreakers(
+	c Breaker, now func() time.Time, exists func(string) bool, moved func(string, string), gone func(string),
+) *breakers {
 	setDefault(&c.Open, 30*time.Second)
 	setDefault(&c.Longest, max(5*time.Minute, c.Open))
-	return &breakers{config: c, now: now, moved: moved, by: make(map[string]*breaker)}
+	b := &breakers{config: c, now: now, gone: gone, exists: exists, by: make(map[string]*breaker)}
+	b.moved = func(name, state string) {
+		moved(name, state)
+		if !exists(name) { // it was removed meanwhile
+			b.remove(name)
+		}
+	}
+	return b
+}
+
+// remove forgets the breaker of a connector that is not configured any more, so that a later connector of
+// that name starts with a closed one.
+func (b *breakers) remove(name string) {
+	b.mu.Lock()
+	delete(b.by, name)
+	b.mu.Unlock()
+	b.gone(name)
 }
 
 // admit decides whether a push may call the connector: as an ordinary push or
@@ -134,7 +155,7 @@ func (b *breakers) ended(tenant, name string, trial bool, s sign, failure *conne
 	b.mu.Lock()
 	x := b.by[name]
 	if x == nil {
-		if s != signIll {
+		if s != signIll || !b.exists(name) {
 			b.mu.Unlock()
 			return
 		}

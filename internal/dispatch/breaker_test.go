@@ -62,6 +62,8 @@ func breakerConfig() Config {
 	return c
 }
 
+func configured(string) bool { return true }
+
 // atClock makes a dispatcher whose breakers use the bench's clock.
 func (b *bench) atClock(c Config, more ...func(*Dependencies)) *Dispatcher {
 	d := b.dispatcher(c, more...)
@@ -165,7 +167,7 @@ func TestWhatOpensABreaker(t *testing.T) {
 			append(append(failures(connector.Ambiguous, "timeout", 4), nil), failures(connector.Ambiguous, "timeout", 4)...),
 			false},
 	} {
-		b := newBreakers(Breaker{Failures: 5}, time.Now, func(string, string) {})
+		b := newBreakers(Breaker{Failures: 5}, time.Now, configured, func(string, string) {}, nil)
 		for _, failure := range test.ends {
 			b.ended("default", "shop", false, signOf(failure), failure)
 		}
@@ -184,7 +186,8 @@ func TestWhatOpensABreaker(t *testing.T) {
 func TestTrials(t *testing.T) {
 	t.Parallel()
 	c := newClock()
-	b := newBreakers(Breaker{Failures: 1, Open: 30 * time.Second, Longest: time.Minute}, c.now, func(string, string) {})
+	b := newBreakers(Breaker{Failures: 1, Open: 30 * time.Second, Longest: time.Minute}, c.now, configured,
+		func(string, string) {}, nil)
 	b.ended("default", "shop", false, signIll, down())
 	for n, wait := range []time.Duration{30 * time.Second, time.Minute, time.Minute} {
 		if pass, _, got := b.admit("shop"); pass || got != wait {
@@ -214,7 +217,7 @@ func TestTrials(t *testing.T) {
 	if pass, trial, _ := b.admit("shop"); !pass || trial || b.states("default") != nil {
 		t.Error("not closed after a trial that went well")
 	}
-	if off := newBreakers(Breaker{}, c.now, nil); fmt.Sprint(off.states("default")) != "[]" {
+	if off := newBreakers(Breaker{}, c.now, configured, nil, nil); fmt.Sprint(off.states("default")) != "[]" {
 		t.Error("no breaker has a state")
 	}
 }

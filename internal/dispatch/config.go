@@ -140,6 +140,8 @@ type Dependencies struct {
 	// BreakerChanged, if not nil, is called after each change of a circuit breaker's state: closed, open or
 	// half_open.
 	BreakerChanged func(connector, state string)
+	// BreakerRemoved, if not nil, is called after a connector was removed, and its circuit breaker with it.
+	BreakerRemoved func(connector string)
 	// Trace, if not nil, begins a span of a push, with the name "dispatch" or "call". The returned function
 	// ends the span.
 	Trace func(ctx context.Context, name string, p *gatehouse.Push) (context.Context, func(outcome string, err error))
@@ -252,7 +254,7 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 	}
 	d.Targets.callLimits.onSlotFree(dispatcher.hint)
 	dispatcher.fair = newFair(&dispatcher.config)
-	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, func(name, state string) {
+	dispatcher.breakers = newBreakers(c.Breaker, dispatcher.now, d.Targets.exists, func(name, state string) {
 		dispatcher.log.Warn("the circuit breaker of a connector changed its state", "connector", name, "state", state)
 		if d.BreakerChanged != nil {
 			d.BreakerChanged(name, state)
@@ -260,7 +262,12 @@ func New(d Dependencies, c Config) (*Dispatcher, error) {
 		if state == breakerClosed {
 			dispatcher.hint()
 		}
+	}, func(name string) {
+		if d.BreakerRemoved != nil {
+			d.BreakerRemoved(name)
+		}
 	})
+	d.Targets.onRemoved.Store(new(dispatcher.breakers.remove))
 	return dispatcher, nil
 }
 

@@ -47,7 +47,9 @@ type Registry struct {
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
 	// refresh reloads the connectors that are configured in the store; nil if there are none.
-	refresh    func(context.Context) error
+	refresh func(context.Context) error
+	// onRemoved is called with the name of each connector that Replace has removed; nil for none.
+	onRemoved  atomic.Pointer[func(name string)]
 	callLimits callLimits
 }
 
@@ -98,6 +100,18 @@ func (r *Registry) Replace(targets []Target, removed, secrets []string) {
 		all[t.Name] = t
 	}
 	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
+	for _, name := range removed {
+		r.used.Delete(name)
+		if fn := r.onRemoved.Load(); fn != nil {
+			(*fn)(name)
+		}
+	}
+}
+
+// exists reports whether a connector of this name is configured, for whatever tenant.
+func (r *Registry) exists(name string) bool {
+	_, ok := r.snapshot().targets[name]
+	return ok
 }
 
 // SetRefresh sets the function that reloads the connectors that are configured in the store. The function
@@ -280,7 +294,9 @@ func (r *Registry) beginCall(tenant, name string) *connector.Error {
 	if failure := r.unready(tenant, name); failure != nil {
 		return failure
 	}
-	r.used.Store(name, time.Now())
+	if r.exists(name) {
+		r.used.Store(name, time.Now())
+	}
 	return nil
 }
 

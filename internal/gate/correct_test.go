@@ -319,10 +319,10 @@ func TestInsightsByDayAndGroup(t *testing.T) {
 	}
 }
 
-// endlessStore has dead letters without end, and counts those that are read.
+// endlessStore has dead letters without end, and counts those that are read, and the transactions.
 type endlessStore struct {
 	gatehouse.Store
-	read int
+	read, views int
 }
 
 // endlessTx is a transaction of an endlessStore.
@@ -340,6 +340,7 @@ func (t endlessTx) ListPushes(f gatehouse.PushFilter) (page gatehouse.Page[*gate
 }
 
 func (s *endlessStore) View(ctx context.Context, tenant string, fn func(gatehouse.ReadTx) error) error {
+	s.views++
 	return s.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error { return fn(endlessTx{tx, s}) })
 }
 
@@ -352,5 +353,32 @@ func TestRareGroup(t *testing.T) {
 	page, err := g.ListDeadLetters(w.admin, gatehouse.DeadLetterFilter{Group: "rare", Limit: 1})
 	if err != nil || len(page.Items) > 0 || page.NextCursor != strconv.Itoa(gatehouse.MaxGrouped) {
 		t.Errorf("%d dead letters, and the cursor %q, %v", len(page.Items), page.NextCursor, err)
+	}
+}
+
+// TestDeadLettersAreReadPageByPage: no transaction reads more than a page of the dead letters, however many there are.
+func TestDeadLettersAreReadPageByPage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	for name, walk := range map[string]func(*gate.Gate) error{
+		"group": func(g *gate.Gate) error {
+			_, err := g.GroupDeadLetters(w.admin, gatehouse.DeadLetterFilter{})
+			return err
+		},
+		"replay": func(g *gate.Gate) error {
+			_, err := g.ReplayDeadLetters(w.admin, gatehouse.ReplayRequest{
+				Filter: &gatehouse.DeadLetterFilter{Group: "rare"},
+			})
+			if err != nil && err.Error() == "it reads on" {
+				return nil
+			}
+			return err
+		},
+	} {
+		store := &endlessStore{Store: w.store}
+		g := gate.New(store, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+		if err := walk(g); err != nil || store.read < gatehouse.MaxGrouped || store.views < store.read/gatehouse.MaxLimit {
+			t.Errorf("%s: %d dead letters in %d transactions, %v", name, store.read, store.views, err)
+		}
 	}
 }

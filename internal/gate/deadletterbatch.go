@@ -32,12 +32,9 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 			most = gatehouse.MaxDeadLetterBatch
 		}
 	}
-	err = g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		ids = ids[:0]
-		return walkDead(tx, filter, "", func(p *gatehouse.Push) bool {
-			ids = append(ids, p.ID)
-			return len(ids) != most
-		})
+	err = g.walkDead(ctx, filter, "", func(p *gatehouse.Push) bool {
+		ids = append(ids, p.ID)
+		return len(ids) != most
 	})
 	return ids, err
 }

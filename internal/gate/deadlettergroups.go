@@ -12,36 +12,37 @@ import (
 func (g *Gate) GroupDeadLetters(
 	ctx context.Context, f gatehouse.DeadLetterFilter,
 ) (*gatehouse.DeadLetterGroups, error) {
-	var out *gatehouse.DeadLetterGroups
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
 	f.Group, f.Cursor = "", ""
-	err := g.View(ctx, "push", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
-		out = &gatehouse.DeadLetterGroups{Items: []gatehouse.DeadLetterGroup{}}
-		at := make(map[string]int)
-		return walkDead(tx, f, g.ReadsAs(c.Principal), func(p *gatehouse.Push) bool {
-			if out.Seen == gatehouse.MaxGrouped {
-				out.Capped = true
-				return false
-			}
-			out.Seen++
-			key, ended := p.GroupKey(), lastAt(p)
-			i, known := at[key]
-			if !known {
-				i, at[key] = len(out.Items), len(out.Items)
-				out.Items = append(out.Items, gatehouse.DeadLetterGroup{
-					Key: key, Connector: p.Connector, ErrorCode: p.ErrorCode, Status: p.Status, Words: p.Words(),
-					OldestAt: ended, NewestAt: ended,
-				})
-			}
-			x := &out.Items[i]
-			x.Count++
-			if ended.Before(x.OldestAt) {
-				x.OldestAt = ended
-			}
-			if ended.After(x.NewestAt) {
-				x.NewestAt, x.Words = ended, p.Words()
-			}
-			return true
-		})
+	out := &gatehouse.DeadLetterGroups{Items: []gatehouse.DeadLetterGroup{}}
+	at := make(map[string]int)
+	err = g.walkDead(ctx, f, g.ReadsAs(c.Principal), func(p *gatehouse.Push) bool {
+		if out.Seen == gatehouse.MaxGrouped {
+			out.Capped = true
+			return false
+		}
+		out.Seen++
+		key, ended := p.GroupKey(), lastAt(p)
+		i, known := at[key]
+		if !known {
+			i, at[key] = len(out.Items), len(out.Items)
+			out.Items = append(out.Items, gatehouse.DeadLetterGroup{
+				Key: key, Connector: p.Connector, ErrorCode: p.ErrorCode, Status: p.Status, Words: p.Words(),
+				OldestAt: ended, NewestAt: ended,
+			})
+		}
+		x := &out.Items[i]
+		x.Count++
+		if ended.Before(x.OldestAt) {
+			x.OldestAt = ended
+		}
+		if ended.After(x.NewestAt) {
+			x.NewestAt, x.Words = ended, p.Words()
+		}
+		return true
 	})
 	if err != nil {
 		return nil, err
@@ -53,14 +54,19 @@ func (g *Gate) GroupDeadLetters(
 }
 
 // walkDead calls fn for the dead letters that a filter selects, newest first, until
-// fn returns false. It ignores the filter's limit.
-func walkDead(
-	tx gatehouse.PushReader, f gatehouse.DeadLetterFilter, readBy string, fn func(*gatehouse.Push) bool,
+// fn returns false. It ignores the filter's limit. Each page is read by a transaction of its own, since a
+// tenant may have any number of dead letters.
+func (g *Gate) walkDead(
+	ctx context.Context, f gatehouse.DeadLetterFilter, readBy string, fn func(*gatehouse.Push) bool,
 ) error {
 	filter := pushFilter(f)
 	filter.ReadBy, filter.Limit = readBy, gatehouse.MaxLimit
 	for {
-		page, err := tx.ListPushes(filter)
+		var page gatehouse.Page[*gatehouse.Push]
+		err := g.View(ctx, "push", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) (err error) {
+			page, err = tx.ListPushes(filter)
+			return err
+		})
 		if err != nil {
 			return err
 		}

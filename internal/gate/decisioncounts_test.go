@@ -2,6 +2,8 @@ package gate_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -96,5 +98,43 @@ func TestDecisionCounts(t *testing.T) {
 	must(t, err)
 	if got := read(w.as(boss), gatehouse.InsightFilter{}); len(got) != 0 {
 		t.Errorf("another tenant reads %+v", got)
+	}
+}
+
+// TestEditCounts: an edit with approve counts as a decision, also one that is refused or repeated. A dry run and an
+// edit alone do not count.
+func TestEditCounts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, fmt.Sprintf(editing, 3))
+	bot, ana, ben := w.agent(), w.person("ana"), w.person("ben")
+	edit := func(who context.Context, a *gatehouse.Action, e gatehouse.EditRequest, want gatehouse.Code) {
+		t.Helper()
+		_, err := w.gate.Edit(who, a.ID, e)
+		var replay *gatehouse.Replay
+		if errors.As(err, &replay) {
+			err = nil
+		}
+		wantCode(t, err, want)
+	}
+	a := w.propose(bot, nil)
+	e := editOf(a, "11.00", true)
+	dry, plain, other := e, e, e
+	dry.DryRun, plain.Approve, other.Digest = true, false, "sha256:0"
+	edit(ana, a, dry, "")
+	edit(ana, a, other, gatehouse.CodeDigestMismatch) // refused
+	edit(bot, a, e, gatehouse.CodeRoleRequired)       // refused
+	once := withKey(t, ana, "k", 1)
+	edit(once, a, e, "")                              // won
+	edit(once, a, e, "")                              // replayed
+	edit(ben, a, e, gatehouse.CodeAlreadyDecided)     // conflict
+	edit(ben, a, plain, gatehouse.CodeAlreadyDecided) // not counted
+	pair := w.propose(bot, func(p *gatehouse.Proposal) { p.ActionType = "pair" })
+	edit(ana, pair, editOf(pair, "11.00", true), "") // voted
+	must(t, w.gate.StoreDecisionCounts(t.Context()))
+	x, err := w.gate.Insights(ana, gatehouse.InsightFilter{})
+	must(t, err)
+	want := []gatehouse.DecisionCount{{Endpoint: "decide", Won: 1, Voted: 1, Replayed: 1, Conflict: 1, Refused: 2}}
+	if diff := cmp.Diff(want, x.Decisions); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

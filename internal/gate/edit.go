@@ -23,6 +23,15 @@ var errDry = errors.New("gate: a dry run stores nothing")
 // An operator edits a failed action if the target refused its content: the revision
 // replaces the action, and its dead letter is closed.
 func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
+	a, err := g.edit(ctx, id, e)
+	if e.Approve && !e.DryRun {
+		g.countDecision(ctx, endpointDecide, gatehouse.EditResult(a, err))
+	}
+	return a, err
+}
+
+// edit is Edit without the counting.
+func (g *Gate) edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
 		return nil, err
@@ -63,13 +72,8 @@ func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*g
 		return nil, err
 	}
 	a, _, err := g.propose(ctx, c, p, from)
-	if from.vote != nil && !e.DryRun {
-		result := gatehouse.FailedResult(err)
-		if err == nil {
-			from.vote.sendHints()
-			result = gatehouse.DecisionResultOf(from.vote.code, false)
-		}
-		g.countDecision(ctx, endpointDecide, result)
+	if err == nil && from.vote != nil && !e.DryRun {
+		from.vote.sendHints()
 	}
 	return a, err
 }

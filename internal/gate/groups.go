@@ -58,7 +58,8 @@ func withMembers(tx gatehouse.IdentityReader, groups ...*gatehouse.Group) error 
 	return nil
 }
 
-// PutGroup makes the group if it is missing, and replaces the members that are set by hand.
+// PutGroup makes the group if it is missing, and replaces the members that are set by hand. With m.New it refuses
+// a group that exists.
 func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembers) (*gatehouse.Group, error) {
 	if !gatehouse.ValidGroupName(name) {
 		return nil, gatehouse.Violations{

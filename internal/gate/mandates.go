@@ -12,7 +12,6 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/policy"
 	"github.com/gatehouse-dev/gatehouse/internal/usecase"
-	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
 var _ gatehouse.MandateService = (*Gate)(nil)
@@ -99,7 +98,7 @@ func detailOf(err error) string {
 
 // describeStep returns the fingerprint of a step's connector.
 func (g *Gate) describeStep(tenant string, s *gatehouse.Cover, level gatehouse.RiskLevel) (string, error) {
-	if s.Connector == PolicyConnector || s.Connector == workflow.ApprovalConnector {
+	if OwnConnector(s.Connector) {
 		return "", gatehouse.E(gatehouse.CodeInvalid,
 			"is an internal connector of Gatehouse: its actions cannot be approved in advance")
 	}
@@ -272,7 +271,7 @@ func (g *Gate) PauseMandate(ctx context.Context, id string) (*gatehouse.Mandate,
 // resume its mandates.
 func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate, error) {
 	return g.changeMandate(ctx, id, func(tx gatehouse.Tx, c *gatehouse.Caller, m *gatehouse.Mandate) error {
-		if m.EndedAt != nil || m.PausedAt == nil {
+		if m.EndedAt != nil || m.PausedAt == nil || !tx.Now().Before(m.ExpiresAt) {
 			return nil
 		}
 		// changeMandate has locked this row.

@@ -318,7 +318,7 @@ func TestMandateEnds(t *testing.T) {
 }
 
 // TestMandatePauses: a mandate that the dispatcher or an approver has paused approves nothing until an
-// approver resumes it; the agent's sponsor can pause it, but not resume it.
+// approver resumes it; the agent's sponsor can pause it, but not resume it. Nobody resumes an expired one.
 func TestMandatePauses(t *testing.T) {
 	t.Parallel()
 	w, bot, ana := plans(t, "")
@@ -351,6 +351,11 @@ func TestMandatePauses(t *testing.T) {
 		t.Errorf("paused: %+v, %v", got, err)
 	}
 	w.wantStatus("paused by an approver", w.refund(bot, "10", nil), gatehouse.StatusPending)
+
+	w.clock.Advance(m.ExpiresAt.Sub(w.clock.Now()))
+	if got, err := w.gate.ResumeMandate(ana, m.ID); err != nil || got.PausedAt == nil || w.leaves("mandate.resumed") != 1 {
+		t.Errorf("resumed after its end: %+v, %v", got, err)
+	}
 }
 
 // TestMandateNarrows: limits are lowered at once, and never raised.

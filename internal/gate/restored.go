@@ -44,12 +44,13 @@ func (g *Gate) MarkUnknown(ctx context.Context, r gatehouse.MarkUnknownRequest) 
 	marked := out.Items[:0]
 	for _, m := range out.Items {
 		ok, err := g.markRestored(ctx, c, m, r)
-		if err != nil && len(marked) > 0 {
+		if err != nil {
+			if len(marked) == 0 {
+				return nil, err
+			}
+			g.Log.ErrorContext(ctx, "push not marked unknown", "push", m.PushID, "error", err)
 			out.More = true // the next call begins with this push
 			break
-		}
-		if err != nil {
-			return nil, err
 		}
 		if ok {
 			marked = append(marked, m)

@@ -1,8 +1,11 @@
 package gate_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -145,8 +148,8 @@ func (s *oneUpdateStore) Update(ctx context.Context, tenant string, fn func(gate
 	return s.Store.Update(ctx, tenant, fn)
 }
 
-// TestMarkUnknownFailsMidway: pushes that are marked before a failure are in the answer. The next call returns
-// the failure.
+// TestMarkUnknownFailsMidway: pushes that are marked before a failure are in the answer, and the failure is in the
+// log. The next call returns the failure.
 func TestMarkUnknownFailsMidway(t *testing.T) {
 	t.Parallel()
 	clock := gatetest.NewClock()
@@ -154,10 +157,15 @@ func TestMarkUnknownFailsMidway(t *testing.T) {
 	w := gatetest.New(t, store, clock)
 	w.Fill()
 	w.Gate.Store = &oneUpdateStore{Store: store}
+	var logged bytes.Buffer
+	w.Gate.Log = slog.New(slog.NewTextHandler(&logged, nil))
 	no := false
 	r := gatehouse.MarkUnknownRequest{Before: clock.Now().Add(time.Second), DryRun: &no}
 	if out, err := w.Gate.MarkUnknown(w.Admin(), r); err != nil || out.Marked != 1 || len(out.Items) != 1 || !out.More {
 		t.Errorf("%+v, %v", out, err)
+	}
+	if text := logged.String(); !strings.Contains(text, "level=ERROR") || !strings.Contains(text, "the store is away") {
+		t.Errorf("logged %q", text)
 	}
 	if _, err := w.Gate.MarkUnknown(w.Admin(), r); err == nil {
 		t.Error("the failure is lost")

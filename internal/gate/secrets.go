@@ -35,7 +35,7 @@ func secretAAD(s *gatehouse.Secret) []string {
 }
 
 // sealSecret seals a value under the tenant's key. It makes a new key if there is none,
-// or if this server cannot open it.
+// or if this server cannot open it, or it is no key.
 func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) error {
 	if g.config.Master == nil {
 		return errNoMaster()
@@ -44,9 +44,9 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 	if err != nil {
 		return err
 	}
-	var raw []byte
+	var under *ring.Master
 	if key != nil {
-		if raw, err = g.ringSecret(key); errors.Is(err, ring.ErrSealed) {
+		if under, err = secretsKey(g.config.Master, key); errors.Is(err, ring.ErrSealed) {
 			if err := tx.RetireRingKey(key.ID, tx.Now()); err != nil {
 				return err
 			}
@@ -57,18 +57,28 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 		if key, err = g.newRingKey(tx, s.Tenant, s.SetBy, gatehouse.RingSecrets, ring.NewKey()); err != nil {
 			return err
 		}
-		raw, err = g.ringSecret(key)
+		under, err = secretsKey(g.config.Master, key)
 	}
-	if err != nil {
-		return err
-	}
-	under, err := ring.FromKey(raw)
 	if err != nil {
 		return err
 	}
 	s.RingKey = key.ID
 	s.Sealed, err = under.Seal([]byte(value), secretAAD(s)...)
 	return err
+}
+
+// secretsKey opens a key of the ring that seals secrets. A key that opens and is not valid is
+// [ring.ErrSealed] too: nothing was ever sealed under it.
+func secretsKey(master *ring.Master, k *gatehouse.RingKey) (*ring.Master, error) {
+	raw, err := openRing(master, k)
+	if err != nil {
+		return nil, err
+	}
+	key, err := ring.FromKey(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ring.ErrSealed, err)
+	}
+	return key, nil
 }
 
 // opener maps the ids of ring keys to the opened keys, which open the secrets of a tenant.
@@ -79,10 +89,8 @@ func newOpener(tx gatehouse.RingReader, master *ring.Master) (opener, error) {
 	keys, err := tx.ListRingKeys(gatehouse.RingSecrets)
 	o := opener{}
 	for _, k := range keys {
-		if raw, err := openRing(master, k); err == nil {
-			if key, err := ring.FromKey(raw); err == nil {
-				o[k.ID] = key
-			}
+		if key, err := secretsKey(master, k); err == nil {
+			o[k.ID] = key
 		}
 	}
 	return o, err

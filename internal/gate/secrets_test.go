@@ -297,7 +297,8 @@ func TestResealPastADamagedKey(t *testing.T) {
 	}
 }
 
-// TestOpenPastADamagedKey: a ring key of the wrong length does not prevent the other secrets from being opened.
+// TestOpenPastADamagedKey: a ring key of the wrong length does not prevent the other secrets from being opened, nor
+// a secret from being set: a new key replaces the damaged one.
 func TestOpenPastADamagedKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -320,4 +321,7 @@ func TestOpenPastADamagedKey(t *testing.T) {
 	if got := w.secretStates()["shop-token"]; got != gatehouse.SecretSet {
 		t.Errorf("the state is %s", got)
 	}
+	_, err = w.gate.RotateSecret(w.admin, gatehouse.NewSecret{Name: "shop-token", Value: "the-next-value"})
+	must(t, err)
+	w.wantValue("set after the damage", "the-next-value")
 }

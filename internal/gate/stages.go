@@ -20,23 +20,23 @@ func recordMoments(tx gatehouse.Tx, a *gatehouse.Action) error {
 	if a.Status != gatehouse.StatusPending || ap == nil || ap.Status != gatehouse.ApprovalRequested {
 		return nil
 	}
-	moments, logged, last := ap.Moments(), ap.Told, -1
+	moments, logged, last := ap.Moments(), ap.MomentsDone, -1
 	for logged < len(moments) && !moments[logged].At.After(tx.Now()) {
 		if moments[logged].Kind == gatehouse.MomentReminded {
 			last = logged
 		}
 		logged++
 	}
-	if logged == ap.Told {
+	if logged == ap.MomentsDone {
 		return nil
 	}
-	if err := tx.SetMomentsDone(ap.ID, ap.Told, logged, ap.NextMoment(logged)); err != nil {
+	if err := tx.SetMomentsDone(ap.ID, ap.MomentsDone, logged, ap.NextMoment(logged)); err != nil {
 		return err
 	}
 	if !tx.Now().Before(ap.End()) {
 		return nil // the question is over, and its end is recorded instead
 	}
-	for i := ap.Told; i < logged; i++ {
+	for i := ap.MomentsDone; i < logged; i++ {
 		if m := moments[i]; m.Kind != gatehouse.MomentReminded || i == last {
 			if err := recordMoment(tx, a, m); err != nil {
 				return err

@@ -29,7 +29,7 @@ func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*ga
 	return g.markOpen(ctx, c, t)
 }
 
-// TargetReport is a report of a changed target whose signature was verified.
+// TargetReport is a signed report, already verified, that a target has changed.
 type TargetReport struct {
 	// Tenant is the tenant whose actions are marked; Source is the name of the source.
 	Tenant, Source string
@@ -61,7 +61,9 @@ func (g *Gate) TargetReported(
 				return nil, err
 			}
 			all.Marked += part.Marked
-			if !part.More || part.Marked == 0 {
+			// Even if nothing was marked, the loop ends: the next call does not list what was marked, decided or
+			// expired meanwhile.
+			if !part.More {
 				return all, nil
 			}
 		}
@@ -125,7 +127,8 @@ func markTarget(tx actionMover, c *gatehouse.Caller, id string, t gatehouse.Targ
 		return false, nil
 	}
 	if m := ap.TargetChanged; m != nil && m.Version == t.Version {
-		return false, nil // marked by the same report, while this one waited for the lock
+		// A concurrent report of the same version has marked it, while this call waited for the lock.
+		return false, nil
 	}
 	m := gatehouse.TargetMark{At: tx.Now(), Version: t.Version, By: c.Principal.Name}
 	if err := tx.MarkTarget(ap.ID, m); err != nil {

@@ -1,12 +1,15 @@
 package gate_test
 
 import (
+	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
 // TestTargetChangedHoldsApprovals: an approver gets the reported change as a
@@ -123,5 +126,60 @@ func TestTargetReported(t *testing.T) {
 	r.Change.EntityRef = ""
 	if _, _, err := w.gate.TargetReported(t.Context(), r); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("without an entity: %v", err)
+	}
+}
+
+// reportedStore makes another report mark the first actions before the transaction has locked them.
+type reportedStore struct {
+	gatehouse.Store
+	left int
+	mark gatehouse.TargetMark
+}
+
+type reportedTx struct {
+	gatehouse.Tx
+	store *reportedStore
+}
+
+func (s *reportedStore) Update(ctx context.Context, tenant string, fn func(gatehouse.Tx) error) error {
+	return s.Store.Update(ctx, tenant, func(tx gatehouse.Tx) error { return fn(reportedTx{tx, s}) })
+}
+
+func (t reportedTx) LockAction(id string) (*gatehouse.Action, error) {
+	a, err := t.Tx.LockAction(id)
+	if err != nil || t.store.left == 0 {
+		return a, err
+	}
+	t.store.left--
+	if err := t.MarkTarget(a.Approval.ID, t.store.mark); err != nil {
+		return nil, err
+	}
+	return t.Tx.LockAction(id)
+}
+
+// TestTargetReportedTwiceAtOnce: a report goes on when another report of the same change has marked all actions of a
+// part first.
+func TestTargetReportedTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	bot := w.agent()
+	var last *gatehouse.Action
+	for range gatehouse.MaxTargetMarks + 1 {
+		last = w.propose(bot, nil)
+	}
+	mark := gatehouse.TargetMark{At: w.clock.Now(), Version: "99", By: "erp"}
+	s := &reportedStore{w.store, gatehouse.MaxTargetMarks, mark}
+	g := gate.New(s, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	got, _, err := g.TargetReported(t.Context(), &gate.TargetReport{
+		Tenant: gatehouse.DefaultTenant, Source: "shop", Delivery: "msg_1",
+		Change: gatehouse.TargetChange{
+			Connector: last.Connector, EntityType: last.Target.EntityType, EntityRef: last.Target.EntityRef, Version: "99",
+		},
+	})
+	if err != nil || got.Marked != 1 || s.left != 0 {
+		t.Errorf("%+v, %d left, %v", got, s.left, err)
+	}
+	if m := w.find(last.ID).Approval.TargetChanged; m == nil || m.By != "webhook shop" {
+		t.Errorf("the mark of the last action: %+v", m)
 	}
 }

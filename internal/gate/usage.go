@@ -3,7 +3,6 @@ package gate
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -63,20 +62,16 @@ func (g *Gate) ceilingAccounts(
 	}
 	names := make(map[string]string)
 	for _, ceiling := range active.Ceilings() {
-		read := limit
-		if only != "" && ceiling.Per == policy.PerAgent {
-			read = math.MaxInt32 // the agent's account may be the emptiest
-		}
-		uses, err := tx.ListCeilingUse(ceiling.Ceiling, "", tx.Now().Add(-ceiling.Window.D()), read)
+		scope := policy.AgentScope(ceiling.Per, only)
+		uses, err := tx.ListCeilingUse(ceiling.Ceiling, scope, tx.Now().Add(-ceiling.Window.D()), limit)
 		if err != nil {
 			return nil, err
 		}
-		if only != "" {
+		if only != "" { // an earlier policy may have had this ceiling per agent
 			uses = slices.DeleteFunc(uses, func(use gatehouse.CeilingUse) bool {
 				agent, _ := policy.SplitScope(ceiling.Per, use.Scope)
 				return agent != "" && agent != only
 			})
-			uses = uses[:min(len(uses), limit)]
 		}
 		if len(uses) == 0 {
 			list = append(list, &ceiling)

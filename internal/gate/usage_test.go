@@ -99,7 +99,8 @@ func TestListsShowExceededCeilings(t *testing.T) {
 	}
 }
 
-// TestUsageOfAnAgent: an agent sees its own account even if more accounts than the list holds are fuller.
+// TestUsageOfAnAgent: an agent sees its own account even if more accounts than the list holds are fuller, and no other
+// account is read.
 func TestUsageOfAnAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `version: 1
@@ -114,17 +115,22 @@ ceilings:
 		w.priced(w.principal(fmt.Sprintf("other-%d", i), gatehouse.KindAgent, gatehouse.RoleProposer), "60.00")
 	}
 	idle := w.principal("idle", gatehouse.KindAgent, gatehouse.RoleProposer)
+	counted := &countedStore{Store: w.store}
+	w.gate.Store = counted
 	for want, who := range map[gatehouse.Decimal]context.Context{"1": bot, "0": idle} {
 		if list, err := w.gate.PolicyUsage(who); err != nil || len(list) != 1 || list[0].Used != want {
 			t.Errorf("%+v, %v, want one account of which %s is used", list, err, want)
 		}
 	}
+	if counted.accounts != 1 {
+		t.Errorf("%d accounts were read, of which the agents need 1", counted.accounts)
+	}
 }
 
-// countedStore counts the transactions of View, and their queries of ceilings.
+// countedStore counts the transactions of View, their queries of ceilings, and the accounts that they list.
 type countedStore struct {
 	gatehouse.Store
-	views, asked int
+	views, asked, accounts int
 }
 
 type countedTx struct {
@@ -140,6 +146,14 @@ func (s *countedStore) View(ctx context.Context, tenant string, fn func(gatehous
 func (t countedTx) CeilingUses(spans []gatehouse.CeilingSpan) ([]gatehouse.Decimal, error) {
 	t.s.asked++
 	return t.ReadTx.CeilingUses(spans)
+}
+
+func (t countedTx) ListCeilingUse(
+	ceiling, scope string, since time.Time, limit int,
+) ([]gatehouse.CeilingUse, error) {
+	list, err := t.ReadTx.ListCeilingUse(ceiling, scope, since, limit)
+	t.s.accounts += len(list)
+	return list, err
 }
 
 // TestAListAsksForCeilingsOnce: one statement per page, however many ceilings and

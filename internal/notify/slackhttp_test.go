@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -203,6 +204,80 @@ func TestSlackChannelsOfOneApp(t *testing.T) {
 	if got := o.Find(a); got.DecidedBy != "ana" {
 		t.Errorf("decided by %q: %q", got.DecidedBy, o.slack.Ephemerals(ana.ID))
 	}
+}
+
+// TestSlackSecretReplaced: two channels share an app token, and one of them has the new signing secret already: a click
+// that is signed with either is accepted, and a click that is signed with neither is not.
+func TestSlackSecretReplaced(t *testing.T) {
+	t.Parallel()
+	const newer = "1f2e3d4c5b6a79881f2e3d4c5b6a7988"
+	withToken := func(c *slack.Config) { c.AppToken = slacktest.AppToken }
+	for _, first := range []string{"slack", "other"} {
+		o := newOffice(t, newWorld(t), withToken)
+		o.addChannel("other", first, slack.Config{SigningSecret: newer, AppToken: slacktest.AppToken})
+		for _, c := range []struct {
+			secret string
+			want   int
+		}{{slacktest.SigningSecret, http.StatusOK}, {newer, http.StatusOK}, {newer + "0", http.StatusUnauthorized}} {
+			_, m := o.ask("price_change")
+			body := url.Values{"payload": {string(o.slack.Press(ana, m, m.Button("Approve")))}}.Encode()
+			r := o.slack.Sign(body)
+			slack.Sign(c.secret, r.Header, []byte(body), o.Clock.Now())
+			if rec := o.slack.Deliver(o.handler, r); rec.Code != c.want {
+				t.Errorf("first %s, signed with %s: %d, want %d", first, c.secret, rec.Code, c.want)
+			}
+		}
+	}
+}
+
+// TestSlackSocketOfOneChannel: the connection in Socket Mode uses the address of the channel that has the app token,
+// whichever of the app's channels is the first; each different app token has a connection.
+func TestSlackSocketOfOneChannel(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"slack", "other"} {
+		for name, token := range map[string]string{"no token": "", "a token that Slack refuses": "xapp-1-A1-older"} {
+			o := newOffice(t, newWorld(t), func(c *slack.Config) { c.AppToken = slacktest.AppToken })
+			o.addChannel("other", first, slack.Config{
+				SigningSecret: slacktest.SigningSecret, AppToken: token, BaseURL: "https://slack.invalid/api",
+			})
+			if !o.connects() {
+				t.Errorf("first %s, the other with %s: no connection", first, name)
+			}
+		}
+	}
+}
+
+// addChannel gives the handler a second channel. It comes before the office's own if first is its name.
+func (o *office) addChannel(name, first string, c slack.Config) {
+	o.t.Helper()
+	c.Token, c.Channel = slacktest.Token, "C0OTHER99"
+	other, err := slack.New(c)
+	must(o.t, err)
+	channels := []slack.NamedChannel{
+		{Name: "slack", Tenants: o.channel.Tenants, Channel: o.channel.Channel.(*slack.Channel)},
+		{Name: name, Tenants: o.channel.Tenants, Channel: other},
+	}
+	if first == name {
+		slices.Reverse(channels)
+	}
+	config := o.handler.HandlerConfig
+	config.Channels = channels
+	o.handler = slack.NewHandler(config)
+}
+
+// connects runs the handler until it has a connection in Socket Mode, false if it has none after 5 s.
+func (o *office) connects() bool {
+	o.t.Helper()
+	ctx, stop := context.WithCancel(o.t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); o.handler.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if o.slack.Connections() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // browser is the context of a signed-in person.

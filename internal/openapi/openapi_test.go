@@ -175,6 +175,16 @@ func TestSchemas(t *testing.T) {
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"},"id":false},"required":["a"],"type":"object"}`},
 		"a password": {"3.1.0", `{type: object, properties: {p: {type: string, format: password}}}`, "",
 			`{"additionalProperties":false,"properties":{"p":false},"type":"object"}`},
+		"allOf of 3.0": {"3.0.3",
+			`{type: object, required: [id, a], properties: {id: {readOnly: true, allOf: [{$ref: '#/components/schemas/A'}]}, ` +
+				`r: {allOf: [{$ref: '#/components/schemas/R'}]}, a: {allOf: [{$ref: '#/components/schemas/A'}]}, ` +
+				`p: {description: the PIN, allOf: [{$ref: '#/components/schemas/P'}]}, ` +
+				`q: {allOf: [{allOf: [{type: string}, {format: password}]}]}, c: {allOf: [{$ref: '#/components/schemas/C'}]}}}`,
+			`A: {type: string}, R: {type: string, readOnly: true}, P: {type: string, format: password}, ` +
+				`C: {allOf: [{$ref: '#/components/schemas/C'}, {$ref: '#/components/schemas/C'}]}`,
+			`{"additionalProperties":false,"properties":{"a":{"allOf":[{"type":"string"}]},` +
+				`"c":{"allOf":[{"allOf":[true,true]}]},` +
+				`"id":false,"p":false,"q":false,"r":false},"required":["a"],"type":"object"}`},
 		"null of 3.0": {"3.0.3",
 			`{type: object, properties: {a: {type: string, nullable: true, enum: [x]}, b: {type: number, maximum: 5, exclusiveMaximum: true}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"enum":["x",null],"type":["string","null"]},"b":{"exclusiveMaximum":5,"type":"number"}},"type":"object"}`},

@@ -263,18 +263,23 @@ func (d *document) resolve(v any) map[string]any {
 	return nil
 }
 
-// declares reports whether a schema, or a schema that it refers to, sets a keyword to the value.
+// maxParts limits the schemas in which declares looks for a keyword.
+const maxParts = 1000
+
+// declares reports whether a schema, or a schema that it refers to or is composed of with allOf, sets a keyword to
+// the value. OpenAPI 3.0 needs allOf to add keywords to a reference.
 func (d *document) declares(v any, keyword string, value any) bool {
-	for range 20 {
-		in, _ := v.(map[string]any)
+	parts := []any{v}
+	for i := 0; i < len(parts) && i < maxParts; i++ {
+		in, _ := parts[i].(map[string]any)
 		if in[keyword] == value {
 			return true
 		}
-		ref, ok := in["$ref"].(string)
-		if !ok {
-			return false
+		if ref, ok := in["$ref"].(string); ok {
+			parts = append(parts, d.at(ref))
 		}
-		v = d.at(ref)
+		all, _ := in["allOf"].([]any)
+		parts = append(parts, all[:min(len(all), maxParts)]...)
 	}
 	return false
 }

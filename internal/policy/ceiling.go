@@ -17,7 +17,7 @@ const maxScopes = 100
 // The values of per: a ceiling keeps one account for each tenant, agent, action type or target.
 const (
 	perTenant = "tenant"
-	PerAgent  = "agent"
+	perAgent  = "agent"
 	perType   = "type"
 	perTarget = "target"
 )
@@ -143,7 +143,7 @@ func (c *ceiling) scopes(v *view) ([]string, error) {
 		return []string{perTenant}, nil
 	case perType:
 		return []string{"type:" + v.actionType}, nil
-	case PerAgent:
+	case perAgent:
 		who := v.Proposer
 		if v.Starter != nil {
 			who = v.Starter

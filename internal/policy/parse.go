@@ -344,7 +344,7 @@ func (p *parser) ceiling(n *yaml.Node) {
 	}
 
 	switch c.per {
-	case perTenant, PerAgent, perType, perTarget, "":
+	case perTenant, perAgent, perType, perTarget, "":
 	default:
 		p.Fail(f.Values["per"], "per must be tenant, agent, type or target")
 	}

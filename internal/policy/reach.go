@@ -94,7 +94,7 @@ func (p *Policy) unreached(r *rule) string {
 			all = all && (has || text == "true")
 		}
 		if all {
-			return fmt.Sprintf("rule %s denies every action that it matches", deny.id)
+			return fmt.Sprintf("rule %s denies every action that this rule matches", deny.id)
 		}
 	}
 	return ""

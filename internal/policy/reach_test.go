@@ -24,7 +24,7 @@ func TestRulesThatNoCaseReaches(t *testing.T) {
 			"rules: [{id: r, when: 'tenant == \"d\" && tenant == \"b\" && tenant == \"c\" && tenant == \"a\"', then: deny}]",
 			"tenant cannot be a and b"},
 		"all is denied": {"rules: [{id: no, when: 'true', then: deny}, {id: r, when: 'risk <= 2', then: allow}]",
-			"rule no denies every action that it matches"},
+			"rule no denies every action that this rule matches"},
 		"denied with more": {denies + "  - {id: r, when: 'risk <= 2 && action.connector == \"erp\"', then: allow}",
 			"rule no denies"},
 		"denied elsewhere only": {denies + "  - {id: r, when: 'action.connector == \"crm\"', then: needs_approval}", ""},

@@ -33,3 +33,12 @@ func SplitScope(per, scope string) (agent, currency string) {
 	}
 	return agent, currency
 }
+
+// AgentScope returns the scope of an agent's claims, without a currency, on a ceiling with an account for each agent.
+// It returns "" for any other ceiling, and without an agent.
+func AgentScope(per, agent string) string {
+	if per != perAgent || agent == "" {
+		return ""
+	}
+	return "agent:" + agent
+}

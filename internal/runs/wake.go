@@ -175,7 +175,7 @@ func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 		if err := m.addContributorsOfAction(a); err != nil {
 			return false, err
 		}
-		s.Output = appliedOutput(a)
+		s.Output = workflow.AppliedOutput(a)
 		return true, m.end(s, gatehouse.StepSucceeded, nil, member("action", a.ID))
 	case gatehouse.StatusSuperseded:
 		if a.Superseded == "" {
@@ -196,7 +196,8 @@ func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 			return false, err
 		}
 		return true, m.leaf("step.superseded", s, string(s.Status), string(s.Status), member("action", a.Superseded))
-	case gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired, gatehouse.StatusCanceled:
+	case gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied, gatehouse.StatusExpired,
+		gatehouse.StatusCanceled:
 		if m.run.Stop != "" && a.Status == gatehouse.StatusCanceled {
 			return true, m.end(s, gatehouse.StepCanceled, nil, member("action", a.ID))
 		}
@@ -207,25 +208,6 @@ func (m *runTx) settleAction(s *gatehouse.Step) (settled bool, err error) {
 		return true, m.end(s, gatehouse.StepFailed, why, member("action", a.ID))
 	}
 	return false, nil
-}
-
-// appliedOutput is the output of a step with a side effect.
-func appliedOutput(a *gatehouse.Action) gatehouse.JSON {
-	members := []gatehouse.Member{
-		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy),
-		member("digest", string(a.Digest)),
-		{Name: "change", Value: a.ProposedChange},
-	}
-	if rc := a.Receipt; rc != nil {
-		members = append(members, member("receipt_id", rc.ID), member("external_id", rc.ExternalID),
-			gatehouse.Member{Name: "reversible", Value: usecase.Encode(rc.Reversible)},
-			gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
-	}
-	out := gatehouse.ObjectJSON(members...)
-	if len(out) > gatehouse.MaxStepOutput {
-		return gatehouse.ObjectJSON(members[:4]...)
-	}
-	return out
 }
 
 // refusal says why an action had no effect.

@@ -421,12 +421,17 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns when the step's present attempt started; otherwise if the step was never leased.
+// began returns when the step's present attempt started; otherwise if the step was never leased. A step leased
+// by an older server keeps the start of its first attempt, but a later attempt starts no earlier than its
+// ReadyAt.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
-	if s.StartedAt != nil {
-		return *s.StartedAt
+	switch {
+	case s.StartedAt == nil:
+		return otherwise
+	case s.ReadyAt != nil && s.ReadyAt.After(*s.StartedAt):
+		return *s.ReadyAt
 	}
-	return otherwise
+	return *s.StartedAt
 }
 
 // spend stores the cost of model calls, and releases the step's claim on budgets.

@@ -93,7 +93,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics,
 		audited: telemetry.NewAudit(metrics)}
 	s.prober = newProber(n.Registry.Targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
-	var listener net.Listener
+	listener := n.listener
 	fail := func(err error) (*Server, error) {
 		stop()
 		hangUp()
@@ -104,13 +104,14 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 		return nil, errors.Join(err, n.Close())
 	}
 	pushes, _ := n.Hub.Subscribe(usecase.TopicPush)
+	breakers := telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...)
 	dispatcher, err := dispatch.New(dispatch.Dependencies{
 		Store: n.Store, Targets: n.Registry, Authority: n.Gate, Owner: newOwnerName(), Wake: pushes,
 		Committed: func(id string) { n.Hub.Notify(id); n.Hub.Notify(usecase.TopicAudit) },
 		Log:       n.Log, Metrics: telemetry.NewPushes(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...),
-		BreakerChanged: telemetry.NewBreakers(metrics, slices.Sorted(maps.Keys(n.stored.config().Connectors))...).Moved,
-		Failpoint:      func(p dispatch.Point) { failpoint.Here(string(p)) },
-		Trace:          n.tracing.Push,
+		BreakerChanged: breakers.Moved, BreakerRemoved: breakers.Gone,
+		Failpoint: func(p dispatch.Point) { failpoint.Here(string(p)) },
+		Trace:     n.tracing.Push,
 	}, engineConfig(n.config.Dispatch))
 	if err != nil {
 		return fail(err)
@@ -151,7 +152,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	if err != nil {
 		return fail(err)
 	}
-	if listener = n.listener; listener == nil {
+	if listener == nil {
 		if listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", listen); err != nil {
 			return fail(portTaken(err, listen))
 		}

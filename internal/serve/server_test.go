@@ -171,6 +171,19 @@ func TestFailedStart(t *testing.T) {
 		t.Fatalf("the listener of the metrics is open: %v", err)
 	}
 	must(t, again.Close())
+
+	early := openNode(t, &config.Config{Dispatch: config.Dispatch{Lease: -1}})
+	if early.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	defer early.listener.Close()
+	if s, err := StartRoles(early, "", AllRoles()); err == nil {
+		_ = s.Close()
+		t.Fatal("it starts with a negative lease")
+	}
+	if err := early.listener.(*net.TCPListener).SetDeadline(time.Now()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the listener is open after an early failure: %v", err)
+	}
 }
 
 // TestFailedOpen: a node that cannot be opened closes its connection to NATS.

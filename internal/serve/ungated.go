@@ -40,11 +40,13 @@ func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Polic
 }
 
 // opened describes the changes that one policy leaves open at one target, with
-// one sentence for all fields of an entity.
+// one sentence for an operation and all fields of an entity. An operation that is declared several times, as by the
+// projects of jira, is named with its highest open level.
 func opened(target, tenant string, declared []connector.Declaration, p *policy.Policy) []string {
 	type place struct{ operation, entity string }
 	type finding struct {
-		first  connector.Declaration
+		// whole is the declaration for the operation itself; its Level is 0 if only fields are open.
+		whole  connector.Declaration
 		fields []string
 		as     policy.Opening
 	}
@@ -60,14 +62,17 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		at := place{d.Operation, d.EntityType}
 		f := found[at]
 		if f == nil {
-			f = &finding{first: d, as: as}
+			f = &finding{as: as}
 			found[at] = f
 			order = append(order, at)
 		}
-		if d.Field != "" {
-			f.fields = append(f.fields, fmt.Sprintf("%s (%s)", d.Field, d.Level))
-		}
 		f.as.Sure = f.as.Sure && as.Sure
+		switch {
+		case d.Field != "":
+			f.fields = append(f.fields, fmt.Sprintf("%s (%s)", d.Field, d.Level))
+		case d.Level > f.whole.Level:
+			f.whole, f.as.As = d, as.As
+		}
 	}
 	out := make([]string, len(order))
 	for i, at := range order {
@@ -75,7 +80,7 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		what := fmt.Sprintf("connector %s: %s", target, at.operation)
 		if at.entity != "" {
 			what += " of " + at.entity
-		} else if f.first.AnyEntity {
+		} else if f.whole.AnyEntity {
 			what += " of any entity type"
 		}
 		verb := "allows"
@@ -84,12 +89,12 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		}
 		fields := "changes of " + strings.Join(f.fields, ", ")
 		switch {
-		case f.first.Field != "":
+		case f.whole.Level == 0:
 			what += ": the policy " + verb + " " + fields
 		case len(f.fields) > 0: // they raise the level
-			what += fmt.Sprintf(" (%s): the policy %s it, and %s,", f.first.Level, verb, fields)
+			what += fmt.Sprintf(" (%s): the policy %s it, and %s,", f.whole.Level, verb, fields)
 		default:
-			what += fmt.Sprintf(" (%s): the policy %s it", f.first.Level, verb)
+			what += fmt.Sprintf(" (%s): the policy %s it", f.whole.Level, verb)
 		}
 		out[i] = fmt.Sprintf("%s without a person in tenant %s, for instance as %s", what, tenant, f.as.As)
 	}

@@ -14,6 +14,7 @@ import (
 func TestLeftOpen(t *testing.T) {
 	t.Parallel()
 	const head = `
+secrets: {TOKEN: hidden-value}
 connectors:
   shop:
     type: sql
@@ -33,6 +34,15 @@ connectors:
   erp:
     type: worker
     operations: {print: {floor: 1}, post: {}}
+  tracker:
+    type: jira
+    site: https://jira.example
+    email: bot@jira.example
+    token: {secret: TOKEN}
+    projects:
+      AA: {fields: {labels: 1}}
+      BB: {operations: {update: {floor: 1}}}
+      CC: {operations: {update: {floor: 2}, comment: {floor: 1}}}
 `
 	for name, c := range map[string]struct {
 		policy string
@@ -54,6 +64,10 @@ connectors:
 				"default, for instance as classification",
 			"connector shop: insert of tag (L1): the policy allows it without a person in tenant default, for instance as " +
 				"classification",
+			"connector tracker: update of issue (L2): the policy allows it, and changes of labels (L1), without a person in " +
+				"tenant default, for instance as classification",
+			"connector tracker: comment of issue (L1): the policy allows it without a person in tenant default, for instance " +
+				"as classification",
 		}},
 		"what a bot notes in the shop": {
 			"version: 1\nrisk: {note: 1}\nrules: [{id: a, when: 'risk <= 1 && action.connector == \"shop\" && proposer.name " +

@@ -39,3 +39,9 @@ func (b *Breakers) Moved(connector, state string) {
 		b.opened.WithLabelValues(connector).Inc()
 	}
 }
+
+// Gone removes a connector that is not configured any more.
+func (b *Breakers) Gone(connector string) {
+	b.open.DeleteLabelValues(connector)
+	b.opened.DeleteLabelValues(connector)
+}

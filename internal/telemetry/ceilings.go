@@ -24,9 +24,9 @@ type CeilingSource interface {
 	FullestCeilings(ctx context.Context, maxTenants int) (map[string][]*gatehouse.CeilingAccount, error)
 }
 
-// ceilings exposes the use of ceilings. Only one account of each ceiling is
-// shown, without its scope: proposers can create any number of agents and
-// targets.
+// ceilings exposes the use of ceilings. It shows only the fullest account of each
+// ceiling, and has no label for the scope: proposers can create any number of agents
+// and targets, so such a label would be unbounded.
 type ceilings struct {
 	source      CeilingSource
 	used, limit *prometheus.Desc

@@ -61,8 +61,7 @@ func (m *reviewer) enter(p place) tea.Cmd {
 	return m.appear()
 }
 
-// listPage has a line for each card, and marks the open one. Nothing is decided here, so lines may
-// be cut.
+// listPage has a line for each card, and marks the open one. Nobody can decide on this page, so it may shorten text.
 func (m *reviewer) listPage() page {
 	var p page
 	for i, it := range m.items {
@@ -122,8 +121,8 @@ func (m *reviewer) filtered() string {
 // nothingMore is the text after the last card.
 func (m *reviewer) nothingMore() string {
 	if len(m.items) == 0 && m.filter.Query != "" {
-		return "No action that waits for you contains " + gatehouse.Quote(m.filter.Query) +
-			". / searches for another text; an empty text shows all."
+		return "No action that waits for you has words that begin with " + gatehouse.Quote(m.filter.Query) +
+			", or this id. / searches for another text; an empty text shows all."
 	}
 	return "No more actions. r loads new actions, k goes back, q quits."
 }
@@ -142,8 +141,7 @@ func (m *reviewer) askFilter() {
 				m.say(term.Yellow, "The selection was cleared: the list shows other items now.")
 			}
 			m.busy = true
-			// Show the card at once: if the list cannot be read, the card on the screen is the one
-			// that can be decided.
+			// Leave the list or the selection before loading: if loading fails, the open card is on the screen.
 			return tea.Batch(m.enter(onCard), func() tea.Msg {
 				l := m.loadBy(f)
 				l.anew = true
@@ -161,7 +159,8 @@ func (m *reviewer) askWhere() {
 	}
 	m.ask(question{text: "Go to the card with this number, or to the action with this id",
 		then: func(where string) tea.Cmd {
-			_, short := gatehouse.ShortID("action", where) // which may have only decimal digits
+			// A short id can consist of digits only, so it is checked first.
+			_, short := gatehouse.ShortID("action", where)
 			if n, err := strconv.Atoi(where); err == nil && !short {
 				if n < 1 || n > len(m.items) {
 					m.say(term.Yellow, "There are "+term.Count(len(m.items), "card")+".")

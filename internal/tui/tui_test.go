@@ -486,3 +486,21 @@ func TestShortIDOfDigits(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersAreBounded: what is typed or pasted beyond the longest answer is not taken.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	m := testReviewer(t)
+	m.ask(question{text: "Why?"})
+	full := strings.Repeat("x", gatehouse.MaxNotesBytes)
+	m.Update(tea.PasteMsg{Content: full[1:]})
+	press(m, "é") // two bytes, with room for one
+	if m.input != full[1:] {
+		t.Fatalf("%d bytes, want %d", len(m.input), len(full)-1)
+	}
+	press(m, "x", "y")
+	m.Update(tea.PasteMsg{Content: "z"})
+	if m.input != full || !strings.Contains(m.View().Content, "The pasted text is too long") {
+		t.Errorf("%d bytes, want %d; the screen is\n%s", len(m.input), len(full), m.View().Content)
+	}
+}

@@ -13,10 +13,10 @@ import (
 )
 
 // Cron is a schedule in the five fields of cron: minute, hour, day of the
-// month, month, day of the week (0 or 7 is Sunday). A field is *, a number, a
-// range a-b, with a step /n, or a list of these. A month or a day of the week can
-// also be its English three-letter name. As in cron, when neither day field begins
-// with *, a day that matches one of them is enough.
+// month, month, day of the week (0 or 7 is Sunday). A field is a comma-separated
+// list of items. An item is *, a number or a range a-b, optionally with a step /n. A
+// month or a day of the week can also be its English three-letter name. As in cron,
+// when neither day field begins with *, a day that matches one of them is enough.
 //
 // Times are wall-clock times in the zone. When the hours are restricted, a time
 // that the clock skips in spring falls on the end of the gap, and a time that
@@ -178,10 +178,10 @@ func (c *Cron) firstOn(day, after time.Time) (first time.Time) {
 func (c *Cron) instants(day time.Time, hour, minute int) []time.Time {
 	wall := time.Date(day.Year(), day.Month(), day.Day(), hour, minute, 0, 0, time.UTC)
 	_, before := wall.Add(-24 * time.Hour).In(c.location).Zone()
-	_, behind := wall.Add(24 * time.Hour).In(c.location).Zone()
+	_, after := wall.Add(24 * time.Hour).In(c.location).Zone()
 	early := wall.Add(-time.Duration(before) * time.Second)
-	late := wall.Add(-time.Duration(behind) * time.Second)
-	if before == behind {
+	late := wall.Add(-time.Duration(after) * time.Second)
+	if before == after {
 		return []time.Time{early}
 	}
 	shown := func(t time.Time) bool {
@@ -198,6 +198,6 @@ func (c *Cron) instants(day time.Time, hour, minute int) []time.Time {
 	case c.anyHour:
 		return nil
 	}
-	leap, _ := early.In(c.location).ZoneBounds()
-	return []time.Time{leap}
+	gapEnd, _ := early.In(c.location).ZoneBounds()
+	return []time.Time{gapEnd}
 }

@@ -17,8 +17,8 @@ const (
 	// the bound of a for_each without max_items.
 	MaxItems     = 1000
 	DefaultItems = 100
-	// MaxOutput bounds the result of a template, in bytes of JSON.
-	MaxOutput = 256 << 10
+	// MaxOutput bounds the result of a template, and the output of a step without for_each, in bytes of JSON.
+	MaxOutput = gatehouse.MaxStepOutput
 	// MaxItemsOutput bounds the output of a step with for_each, in bytes of JSON.
 	MaxItemsOutput = 16 * MaxOutput
 	// MaxRunSteps bounds the steps of a run, including items: reading a run, and its

@@ -179,10 +179,37 @@ func RefusedOutput(a *gatehouse.Action, s *gatehouse.Step, notes string) gatehou
 		{Name: "decided_by", Value: gatehouse.StringJSON(a.DecidedBy)}, {Name: "notes", Value: gatehouse.StringJSON(notes)},
 		{Name: "iteration", Value: gatehouse.JSON(strconv.Itoa(n))}, {Name: "change", Value: a.ProposedChange},
 	}
+	return bounded(members, 5)
+}
+
+// AppliedOutput is the output of a step whose action was applied. An output of more than MaxOutput bytes
+// leaves out the change and the receipt.
+func AppliedOutput(a *gatehouse.Action) gatehouse.JSON {
+	return bounded(appliedMembers(a), appliedAlways)
+}
+
+// appliedAlways is the number of the first members of [appliedMembers] that every output has.
+const appliedAlways = 4
+
+func appliedMembers(a *gatehouse.Action) []gatehouse.Member {
+	members := []gatehouse.Member{
+		member("action_id", a.ID), member("status", string(a.Status)), member("decided_by", a.DecidedBy),
+		member("digest", string(a.Digest)), {Name: "change", Value: a.ProposedChange},
+	}
+	if rc := a.Receipt; rc != nil {
+		members = append(members, member("receipt_id", rc.ID), member("external_id", rc.ExternalID),
+			gatehouse.Member{Name: "reversible", Value: gatehouse.JSON(strconv.FormatBool(rc.Reversible))},
+			gatehouse.Member{Name: "response", Value: rc.ResponseMetadata})
+	}
+	return members
+}
+
+// bounded returns an object of all members, or of the first few if all have more than MaxOutput bytes.
+func bounded(members []gatehouse.Member, few int) gatehouse.JSON {
 	if out := gatehouse.ObjectJSON(members...); len(out) <= MaxOutput {
 		return out
 	}
-	return gatehouse.ObjectJSON(members[:5]...)
+	return gatehouse.ObjectJSON(members[:few]...)
 }
 
 // Refused reports whether a step's output is that of a refused action.

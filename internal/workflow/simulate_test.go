@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
@@ -132,7 +133,8 @@ func TestSameKey(t *testing.T) {
 	}
 }
 
-// TestAppliedOutput: the output of an applied action has the members that it has in a real run.
+// TestAppliedOutput: the output of an applied action has the members that it has in a real run, and if they are too
+// large only the first of them.
 func TestAppliedOutput(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t, steps("- {id: ask, uses: approval, with: {title: Ship?}}",
@@ -142,6 +144,20 @@ func TestAppliedOutput(t *testing.T) {
 		"succeeded, outputs: {a: [test, '', rcp_ask, {n: 1}, false]}}}\n")
 	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
 		t.Error(r.Differences)
+	}
+
+	const few = `{"action_id":"act_ask","decided_by":"test","digest":"","status":"applied"}`
+	large := strings.Repeat("x", workflow.MaxOutput)
+	d = mustParse(t, steps("- {id: ask, uses: approval, with: {title: Ship?}}"))
+	tests = parseTests(t, d, "tests:\n- {name: n, steps: {ask: {applied: {response: "+large+"}}}, expect: {status: "+
+		"succeeded, outputs: {ask: "+few+"}}}\n")
+	if r := workflow.RunTests(d, tests)[0]; !r.Passed() {
+		t.Error(r.Differences)
+	}
+	a := &gatehouse.Action{ID: "act_ask", Status: gatehouse.StatusApplied, DecidedBy: "test",
+		Receipt: &gatehouse.Receipt{ID: "rcp_ask", ResponseMetadata: gatehouse.StringJSON(large)}}
+	if got := workflow.AppliedOutput(a); got != few {
+		t.Errorf("a run has %.200s", got)
 	}
 }
 
@@ -165,6 +181,8 @@ func TestRunBounds(t *testing.T) {
 			"{ask: [{rejected: true}, {applied: true}]}", "rejected"},
 		"a large output": {[]string{"- {id: a, uses: worker.x, for_each: input.l}"}, "{l: " + ones(17) + "}",
 			"{a: {output: " + strings.Repeat("x", 256<<10-2) + "}}", "output_too_large"},
+		"a large output of one step": {[]string{"- {id: a, uses: worker.x}"}, "{}",
+			"{a: {output: " + strings.Repeat("x", 256<<10-1) + "}}", "output_too_large"},
 		"an empty key": {keyed, "{k: ''}", "{a: {output: 1}}", "expression"},
 		"a long key":   {keyed, "{k: " + strings.Repeat("k", 256) + "}", "{a: {output: 1}}", "expression"},
 	} {

@@ -2,6 +2,7 @@ package workflow
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -101,6 +102,10 @@ func (m *simulation) perform(s *gatehouse.Step, spec *Step, with gatehouse.JSON)
 			m.fail(s, "no_answer", "the test records no answer")
 			return
 		}
+		if len(answer.Output) > MaxOutput {
+			m.fail(s, "output_too_large", fmt.Sprintf("the output has more than %d bytes", MaxOutput))
+			return
+		}
 		m.succeed(s, answer.Output)
 	}
 }
@@ -197,21 +202,21 @@ func (m *simulation) rejection(id string) (out gatehouse.JSON, ok bool) {
 // applied is the output of a step with a side effect, as in a run. The test's answer sets more, such as
 // parts of the receipt.
 func applied(key string, p *gatehouse.Proposal, more gatehouse.JSON) gatehouse.JSON {
-	members := map[string]gatehouse.JSON{
-		"action_id": gatehouse.StringJSON("act_" + key), "status": gatehouse.StringJSON(string(gatehouse.StatusApplied)),
-		"decided_by": gatehouse.StringJSON("test"), "digest": `""`, "change": p.ProposedChange,
-		"receipt_id": gatehouse.StringJSON("rcp_" + key), "external_id": `""`, "reversible": "false", "response": "null",
-	}
+	members := appliedMembers(&gatehouse.Action{
+		ID: "act_" + key, Proposal: *p, Status: gatehouse.StatusApplied, DecidedBy: "test",
+		Receipt: &gatehouse.Receipt{ID: "rcp_" + key},
+	})
 	if fields, err := more.Fields(); err == nil {
 		for _, f := range fields {
-			members[f.Name] = f.Value
+			at := slices.IndexFunc(members, func(m gatehouse.Member) bool { return m.Name == f.Name })
+			if at < 0 {
+				members = append(members, f)
+				continue
+			}
+			members[at].Value = f.Value
 		}
 	}
-	list := make([]gatehouse.Member, 0, len(members))
-	for name, value := range members {
-		list = append(list, gatehouse.Member{Name: name, Value: value})
-	}
-	return gatehouse.ObjectJSON(list...)
+	return bounded(members, appliedAlways)
 }
 
 // took is the run's duration by the simulated clock.

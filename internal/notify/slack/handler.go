@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -58,10 +57,14 @@ type Handler struct {
 	Failpoint func(point string)
 }
 
-// app is one Slack app: all channels that share its signing secret or its app token.
+// app is one Slack app: all channels that share a signing secret or an app token. While a secret or a token is being
+// replaced, an app has two of them.
 type app struct {
-	secret, token string
-	channels      []NamedChannel
+	channels []NamedChannel
+	// secrets are the different signing secrets of the channels.
+	secrets []string
+	// sockets has one of the channels for each different app token.
+	sockets []NamedChannel
 }
 
 // handleTime limits the work before a request is acknowledged: Slack waits 3 s.
@@ -77,20 +80,34 @@ func NewHandler(c HandlerConfig) *Handler {
 		if !p.Decides() {
 			continue
 		}
-		a := &app{p.config.SigningSecret, p.config.AppToken, []NamedChannel{p}}
+		a := &app{}
 		d.apps = slices.DeleteFunc(d.apps, func(o *app) bool {
-			same := o.secret != "" && o.secret == a.secret || o.token != "" && o.token == a.token
+			same := slices.Contains(o.secrets, p.config.SigningSecret) || o.opens(p.config.AppToken)
 			if same {
-				a = &app{cmp.Or(o.secret, a.secret), cmp.Or(o.token, a.token), append(o.channels, a.channels...)}
+				a.channels = append(a.channels, o.channels...)
+				a.secrets = append(a.secrets, o.secrets...)
+				a.sockets = append(a.sockets, o.sockets...)
 			}
 			return same
 		})
+		a.channels = append(a.channels, p)
+		if secret := p.config.SigningSecret; secret != "" && !slices.Contains(a.secrets, secret) {
+			a.secrets = append(a.secrets, secret)
+		}
+		if token := p.config.AppToken; token != "" && !a.opens(token) {
+			a.sockets = append(a.sockets, p)
+		}
 		d.apps = append(d.apps, a)
 	}
 	if len(d.apps) == 0 {
 		return nil
 	}
 	return d
+}
+
+// opens reports whether one of an app's connections in Socket Mode has this token.
+func (a *app) opens(token string) bool {
+	return slices.ContainsFunc(a.sockets, func(p NamedChannel) bool { return p.config.AppToken == token })
 }
 
 // tenants are the tenants that an app serves.

@@ -22,15 +22,15 @@ const (
 	longestPause = time.Minute
 )
 
-// socket keeps a Socket Mode connection open. Its messages are not signed: the token and TLS prove
-// their origin.
-func (d *Handler) socket(ctx context.Context, a *app) {
-	c := a.channels[0].config
+// socket keeps a Socket Mode connection of an app open, with the token and the address of one of its channels. Its
+// messages are not signed: the token and TLS prove their origin.
+func (d *Handler) socket(ctx context.Context, a *app, p NamedChannel) {
+	c := p.config
 	client := notify.HTTPClient(c.AllowPrivate)
 	client.Timeout = handshakeTime
 	pause := time.Second
 	for ctx.Err() == nil {
-		api := slackgo.New("", slackgo.OptionAppLevelToken(a.token), slackgo.OptionAPIURL(c.BaseURL+"/"),
+		api := slackgo.New("", slackgo.OptionAppLevelToken(c.AppToken), slackgo.OptionAPIURL(c.BaseURL+"/"),
 			slackgo.OptionHTTPClient(client))
 		conn := socketmode.New(api,
 			socketmode.OptionDialer(&websocket.Dialer{
@@ -45,7 +45,7 @@ func (d *Handler) socket(ctx context.Context, a *app) {
 		if time.Since(began) > longestPause {
 			pause = time.Second
 		}
-		d.Log.WarnContext(ctx, "slack: Socket Mode ended; connecting again", "channel", a.channels[0].Name, "error", err)
+		d.Log.WarnContext(ctx, "slack: Socket Mode ended; connecting again", "channel", p.Name, "error", err)
 		t := time.NewTimer(pause)
 		select {
 		case <-t.C:

@@ -38,8 +38,8 @@ const (
 func (d *Handler) Run(ctx context.Context) {
 	var work sync.WaitGroup
 	for _, a := range d.apps {
-		if a.token != "" {
-			work.Go(func() { d.socket(ctx, a) })
+		for _, p := range a.sockets {
+			work.Go(func() { d.socket(ctx, a, p) })
 		}
 	}
 	work.Go(func() { d.clicks(ctx) })

@@ -278,15 +278,6 @@ WHERE a.status = 'pending' AND a.expires_at <= $1 AND a.expires_at >= $3 AND o.s
 ORDER BY a.expires_at LIMIT $2 FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
-const (
-	dueMoments = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
-WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`
-	heldRejections = `SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
-WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`
-	lockFreeApprovals = `
-FOR NO KEY UPDATE OF o SKIP LOCKED`
-)
-
 func (t *readTx) actionRefs(sql string, limit int) (refs []gatehouse.ActionRef, err error) {
 	err = t.each(sql, func(r *row) error {
 		refs = append(refs, gatehouse.ActionRef{Tenant: r.Text(), ID: r.Text()})
@@ -299,27 +290,33 @@ func (t *readTx) actionRefs(sql string, limit int) (refs []gatehouse.ActionRef, 
 // extension that is not in the log yet.
 func (t *readTx) ActionsWithDueMoments(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.actionRefs(dueMoments, limit)
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2`, limit)
 }
 
 // ActionsWithDueMoments in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
 func (t *tx) ActionsWithDueMoments(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.actionRefs(dueMoments+lockFreeApprovals, limit)
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.next_at IS NOT NULL AND o.status = 'requested' AND o.next_at <= $1 ORDER BY o.next_at LIMIT $2
+FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
 // HeldRejections lists the actions, of all tenants, whose held rejection is due.
 func (t *readTx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.actionRefs(heldRejections, limit)
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2`, limit)
 }
 
 // HeldRejections in a writing transaction locks the approvals that it lists, and skips locked
 // ones.
 func (t *tx) HeldRejections(limit int) ([]gatehouse.ActionRef, error) {
 	defer t.AllTenants()()
-	return t.actionRefs(heldRejections+lockFreeApprovals, limit)
+	return t.actionRefs(`SELECT a.tenant, a.id FROM approval o JOIN action a ON a.seq = o.seq
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= $1 ORDER BY o.rejects_at LIMIT $2
+FOR NO KEY UPDATE OF o SKIP LOCKED`, limit)
 }
 
 const openOnTarget = `SELECT a.id FROM action a JOIN proposal p ON p.seq = a.seq JOIN approval o ON o.seq = a.seq

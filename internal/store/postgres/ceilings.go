@@ -151,7 +151,8 @@ func (t *readTx) ListCeilingUse(
 	limit int,
 ) (list []gatehouse.CeilingUse, err error) {
 	err = t.each(`SELECT scope, sum(amount)::bigint FROM ceiling_sum
-WHERE tenant = $1 AND ceiling = $2 AND ($3 = '' OR scope = $3) AND counted_at > $4
+WHERE tenant = $1 AND ceiling = $2 AND counted_at > $4
+  AND ($3 = '' OR scope = $3 OR starts_with(scope, $3 || '/'))
 GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope COLLATE "C" LIMIT $5`,
 		func(r *row) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})

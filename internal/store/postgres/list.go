@@ -150,7 +150,8 @@ UNION ALL SELECT action_id FROM push WHERE tenant = $1 AND id = $2`,
 }
 
 // newest makes w scan an index by id, backwards. A list of expired actions merges two scans: of the actions that the
-// sweeper has expired, and of the pending ones past their expiry.
+// sweeper has expired, and of the pending ones past their expiry. A list of rejected actions merges three: of those
+// stored as rejected, and of the pending ones that the end of their hold, or of their question, has rejected.
 func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
 	w.before = func(p, q pagePosition) bool { return p.id > q.id }
 	if after != "" {
@@ -161,9 +162,13 @@ func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
 			extra+` ORDER BY a.id DESC LIMIT ?`,
 			append(args, w.limit)...)
 	}
-	live := func(extra string) string {
+	live := func(extra, rest string) string {
 		now, high := t.nowIfKnown()
-		return by(extra+clock, now, high)
+		return by(extra+clock+rest, now, high)
+	}
+	merged := func(scans ...string) string {
+		return `SELECT ctid, id FROM ((` + strings.Join(scans, `) UNION ALL (`) + `)) x ` +
+			w.number(`ORDER BY id DESC LIMIT ?`, w.limit)
 	}
 	var sql string
 	switch status {
@@ -171,11 +176,17 @@ func (t *readTx) newest(w *pageScan, status gatehouse.Status, after string) {
 		sql = by("")
 	case gatehouse.StatusPending:
 		// Because of "+ 0", the planner uses the index for the order by id and does not sort.
-		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `)
+		sql = live(` AND a.status = 'pending' AND a.expires_at + 0 > `, "")
 	case gatehouse.StatusExpired:
-		sql = `SELECT ctid, id FROM ((` + by(` AND a.status = 'expired'`) + `) UNION ALL (` +
-			live(` AND a.status = 'pending' AND a.expires_at <= `) + `)) x `
-		sql += w.number(`ORDER BY id DESC LIMIT ?`, w.limit)
+		sql = merged(by(` AND a.status = 'expired'`), live(` AND a.status = 'pending' AND a.expires_at <= `, ""))
+	case gatehouse.StatusRejected:
+		// Because of the array, the planner starts with the few rejections that are due.
+		sql = merged(by(` AND a.status = 'rejected'`),
+			live(` AND a.status = 'pending' AND a.seq = ANY (ARRAY(SELECT o.seq FROM approval o
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= `, `))`),
+			live(` AND a.status = 'pending' AND EXISTS (SELECT 1 FROM approval o
+WHERE o.seq = a.seq AND o.rejects_at IS NULL AND strpos(o.timing, '"on_timeout":"reject"') > 0)
+AND a.expires_at <= `, ""))
 	default:
 		sql = by(` AND a.status = ?`, string(status))
 	}

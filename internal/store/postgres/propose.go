@@ -228,6 +228,6 @@ func approvalOf(o *gatehouse.Approval) (*approvalRow, error) {
 		ID: o.ID, Status: o.Status, Required: o.Required, Roles: shared.EncodeList(o.Roles),
 		People: shared.EncodeList(o.People), Excluded: shared.EncodeList(o.Excluded),
 		ExpiresAt: o.End(), CreatedAt: o.CreatedAt, Confirm: o.Confirm, Groups: shared.EncodeList(o.Groups),
-		Timing: timing, Told: o.Told, NextAt: o.NextMoment(o.Told), About: shared.EncodeAbout(o.About),
+		Timing: timing, Told: o.MomentsDone, NextAt: o.NextMoment(o.MomentsDone), About: shared.EncodeAbout(o.About),
 	}, err
 }

@@ -121,7 +121,8 @@ func (t *readTx) sumCosts(
 const (
 	claimedByTenant = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM budget_claim
 WHERE tenant = $1 AND currency = $2 AND at > $3`
-	claimedByWorkflow = claimedByTenant + ` AND workflow = $4`
+	claimedByWorkflow = `SELECT coalesce(sum(micros), 0)::bigint, coalesce(sum(picos), 0)::bigint FROM budget_claim
+WHERE tenant = $1 AND currency = $2 AND at > $3 AND workflow = $4`
 )
 
 // budgetClaimKey is the key of the budget claim of a call.

@@ -10,9 +10,9 @@ func EncodeAbout(a *gatehouse.About) string {
 	return string(gatehouse.MustJSON(a))
 }
 
-// AboutEntity returns the beginning of EncodeAbout's text for an entity, and AboutVersion the part of that text
-// that holds the version. Quotes within a value are escaped, so neither occurs in the text of another entity or
-// version.
+// AboutEntity and AboutVersion return what a query searches for in stored text of EncodeAbout: the text begins with
+// AboutEntity if it is about this entity, and contains AboutVersion if it has this version. Quotes within values are
+// escaped, so there are no false matches.
 func AboutEntity(c *gatehouse.TargetChange) string {
 	entity := gatehouse.ObjectJSON(
 		gatehouse.Member{Name: "connector", Value: gatehouse.StringJSON(c.Connector)},

@@ -98,7 +98,7 @@ func scanApproval(r Row, actionID string, err *error) *gatehouse.Approval {
 	if timing := JSONAt[gatehouse.Timing](r, err); timing != nil {
 		o.Timing = *timing
 	}
-	o.Told = int(r.Int())
+	o.MomentsDone = int(r.Int())
 	if at := r.TimePtr(); at != nil {
 		o.TargetChanged = &gatehouse.TargetMark{At: *at, Version: r.Text(), By: r.Text()}
 	} else {

@@ -26,7 +26,8 @@ confirm_prompt, confirm_value, groups, timing, told, next_at, about)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		seq, a.Tenant, o.ID, string(o.Status), o.Required, shared.EncodeList(o.Roles), shared.EncodeList(o.People),
 		shared.EncodeList(o.Excluded),
-		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.Told, o.NextMoment(o.Told),
+		o.End(), o.CreatedAt, prompt, value, shared.EncodeList(o.Groups), timing, o.MomentsDone,
+		o.NextMoment(o.MomentsDone),
 		shared.EncodeAbout(o.About))
 	if err != nil {
 		return err

@@ -110,12 +110,13 @@ func (t *readTx) ListCeilingUse(
 	limit int,
 ) (list []gatehouse.CeilingUse, err error) {
 	err = t.each(`SELECT scope, sum(amount) FROM ceiling_sum
-WHERE tenant = ? AND ceiling = ? AND (? = '' OR scope = ?) AND counted_at > ?
-GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope LIMIT ?`,
+WHERE tenant = ?1 AND ceiling = ?2 AND counted_at > ?4
+  AND (?3 = '' OR scope = ?3 OR substr(scope, 1, length(?3) + 1) = ?3 || '/')
+GROUP BY scope HAVING sum(amount) > 0 ORDER BY sum(amount) DESC, scope LIMIT ?5`,
 		func(r *stmt) error {
 			list = append(list, gatehouse.CeilingUse{Scope: r.Text(), Used: gatehouse.DecimalFromMicros(r.Int())})
 			return nil
-		}, t.tenant, ceiling, scope, scope, since, limit)
+		}, t.tenant, ceiling, scope, since, limit)
 	return list, err
 }
 

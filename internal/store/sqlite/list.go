@@ -131,7 +131,8 @@ UNION ALL SELECT action_id FROM push WHERE tenant = ?1 AND id = ?2`,
 
 // newest walks an index by id, newest first. A list of pending actions merges one walk per risk level. A list of
 // expired actions merges two walks: of the actions that the sweeper has expired, and of the pending ones past their
-// expiry.
+// expiry. A list of rejected actions merges three: of those stored as rejected, and of the pending ones that the end of
+// their hold, or of their question, has rejected.
 func (t *readTx) newest(c condition, status gatehouse.Status, after string, limit int) ([]place, error) {
 	if after != "" {
 		c.add("a.id < ?", after)
@@ -159,6 +160,14 @@ func (t *readTx) newest(c condition, status gatehouse.Status, after string, limi
 	case gatehouse.StatusExpired:
 		add(walk("", ` AND a.status = 'expired'`+settled))
 		add(walk("INDEXED BY action_expiry ", ` AND a.status = 'pending' AND a.expires_at <= ?`), t.at)
+	case gatehouse.StatusRejected:
+		add(walk("", ` AND a.status = 'rejected'`+settled))
+		add(walk("NOT INDEXED ", ` AND a.status = 'pending' AND a.seq IN (
+SELECT o.seq FROM approval o INDEXED BY approval_rejects
+WHERE o.rejects_at IS NOT NULL AND o.status = 'requested' AND o.rejects_at <= ?)`), t.at)
+		add(walk("INDEXED BY action_expiry ", ` AND a.status = 'pending' AND a.expires_at <= ? AND EXISTS (
+SELECT 1 FROM approval o
+WHERE o.seq = a.seq AND o.rejects_at IS NULL AND instr(o.timing, '"on_timeout":"reject"') > 0)`), t.at)
 	default:
 		add(walk("", ` AND a.status = ?`+settled), string(status))
 	}

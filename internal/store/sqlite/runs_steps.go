@@ -14,8 +14,7 @@ const (
 	stepsOfRun = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')
   FROM step s LEFT JOIN step_body b ON b.seq = s.seq WHERE s.run_seq = ?`
 
-	// The step columns that a transition reads, without those that repeat the
-	// run's.
+	// The step columns that a transition reads, except copies of columns of the run (tenant, workflow and others).
 	transitionColumns = `s.id, s.key, s.position, s.parent, s.uses, s.tool, s.status, s.attempts, s.generation, s.skipped,
   s.idempotency_key, s.failure_code, s.failure_detail, s.action_id, s.child_run, s.event, s.due_at, s.lease_owner,
   s.lease_until, s.created_at, s.ready_at,
@@ -209,7 +208,8 @@ SET status = ?1, attempts = ?2, generation = ?3, idempotency_key = ?4, skipped =
 WHERE seq = ?18 AND status = ?19 AND generation = ?20`
 
 // UpdateStep writes the mutable fields of a step; ErrConflict unless the stored
-// status is from and the stored generation is generation. A heartbeat keeps the status.
+// status is from and the stored generation is generation. s.Status may equal from, for example when only the lease is
+// extended.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	if err := t.Owns(s.Tenant); err != nil {
 		return err
@@ -286,8 +286,8 @@ SELECT seq, tenant, run_id, id FROM step WHERE seq = ?`, seq)
 const stepsOfAction = `SELECT seq FROM step
 WHERE tenant = ? AND action_id = ? AND action_id IS NOT NULL AND status = 'waiting_approval'`
 
-// wakeAfter wakes the steps that wait for an action, if the action has ended.
-// Nearly all actions have no waiting step; they cost one lookup.
+// wakeAfter wakes the steps that wait for an action that the move m has ended. err is the error of that move. Nearly
+// all actions have no waiting step; they cost one lookup.
 func (t *tx) wakeAfter(err error, m gatehouse.ActionMove) error {
 	if err != nil {
 		return err

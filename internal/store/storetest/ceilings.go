@@ -87,6 +87,7 @@ func (s *suite) ceilings() {
 	s.same("all accounts, the fullest first", uses(tenant, "", before, 10), fullest)
 	s.same("the fullest two", uses(tenant, "", before, 2), fullest[:2])
 	s.same("of one scope", uses(tenant, "tenant", before, 1), fullest[2:])
+	s.same("of a part of a scope", uses(tenant, "agent:", before, 10), []gatehouse.CeilingUse(nil))
 	s.same("of another tenant", uses("acme", "", before, 10), []gatehouse.CeilingUse(nil))
 	s.same("at the edge of the window", uses(tenant, "tenant", counted, 10), []gatehouse.CeilingUse(nil))
 	s.same("within the slice of time that the claims were reserved in",
@@ -142,6 +143,19 @@ func (s *suite) ceilings() {
 		s.Fatal("an amount that is too large to store was reserved")
 	}
 	want("after refusals", "3.000001")
+
+	of := func(scope string, amount gatehouse.Decimal) gatehouse.CeilingClaim {
+		c := claim(amount)
+		c.Scope = scope
+		return c
+	}
+	s.update(func(tx gatehouse.Tx) error {
+		return reserve(tx, a.ID, of("agent:x_1", "2"), of("agent:x_1/EUR", "3"), of("agent:x_1/USD", "1"),
+			of("agent:x_12", "8"), of("agent:xa1/EUR", "8"))
+	})
+	s.same("of one scope, in all currencies", uses(tenant, "agent:x_1", before, 10), []gatehouse.CeilingUse{
+		{Scope: "agent:x_1/EUR", Used: "3"}, {Scope: "agent:x_1", Used: "2"}, {Scope: "agent:x_1/USD", Used: "1"},
+	})
 }
 
 // ceilingRace lets many callers take the last places at once. The first caller that

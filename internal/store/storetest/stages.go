@@ -93,6 +93,11 @@ func (s *suite) stages() {
 	)
 	listed := s.list(gatehouse.ActionFilter{Status: gatehouse.StatusExpired})
 	s.same("rejected by time, in the list of expired", slices.Contains(listed, rejects.ID), false)
+	expired := s.pending(timing, born(3*time.Hour))
+	listed = s.list(gatehouse.ActionFilter{Status: gatehouse.StatusRejected})
+	s.same("rejected by time, in the list of rejected", listed, []string{rejects.ID})
+	listed = s.list(gatehouse.ActionFilter{Status: gatehouse.StatusExpired})
+	s.same("expired, in the list of expired", slices.Contains(listed, expired.ID), true)
 }
 
 // moments checks which actions ActionsWithDueMoments lists: those with a due Moment, such as a reminder or the next
@@ -123,7 +128,7 @@ func (s *suite) moments() {
 	next := old.Approval.NextMoment(2)
 	s.update(func(tx gatehouse.Tx) error { return tx.SetMomentsDone(old.Approval.ID, 0, 2, next) })
 	dueMoments(half.ID)
-	s.same("told", s.find(old.ID).Approval.Told, 2)
+	s.same("moments done", s.find(old.ID).Approval.MomentsDone, 2)
 	s.updateReturns(gatehouse.ErrConflict, "told by another", func(tx gatehouse.Tx) error {
 		return tx.SetMomentsDone(old.Approval.ID, 0, 2, next)
 	})
@@ -132,7 +137,7 @@ func (s *suite) moments() {
 	})
 	s.update(func(tx gatehouse.Tx) error { return tx.SetMomentsDone(half.Approval.ID, 0, 3, nil) })
 	dueMoments()
-	s.same("not told", s.find(fresh.ID).Approval.Told, 0)
+	s.same("no moments done", s.find(fresh.ID).Approval.MomentsDone, 0)
 }
 
 // heldRejections checks rejections that take effect later.
@@ -180,6 +185,15 @@ func (s *suite) heldRejections() {
 		s.same("within the hold, in the list of pending", slices.Contains(listed, a.ID), true)
 		s.same("after the hold, in the list of pending", slices.Contains(listed, over.ID), false)
 	}
+	// A rejection whose hold and question have both ended is listed once.
+	late := s.pending(timing, born(3*time.Hour), func(a *gatehouse.Action) {
+		a.HoldFor, a.Approval.OnTimeout, a.Approval.ExtendBy = gatehouse.Duration(time.Hour), gatehouse.TimeoutReject, 0
+	})
+	reject(late, now.Add(-2*time.Hour))
+	rejected := gatehouse.ActionFilter{Status: gatehouse.StatusRejected}
+	s.same("in the list of rejected, before the sweep", s.list(rejected), []string{late.ID, over.ID})
+	rejected.Limit = 1
+	s.same("in the list of rejected, in pages of one", s.list(rejected), []string{late.ID, over.ID})
 	s.update(func(tx gatehouse.Tx) error {
 		locked, err := tx.LockAction(over.ID)
 		s.same("as stored", locked.Status, gatehouse.StatusPending)
