@@ -15,7 +15,7 @@ type Build struct {
 	Date time.Time `json:"date,omitzero"`
 }
 
-// Health is the public state of a server, which needs no credentials.
+// Health is the public state of a server; reading it needs no credentials.
 type Health struct {
 	// Status is "ok".
 	Status string `json:"status"`

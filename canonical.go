@@ -24,7 +24,7 @@ type SyntaxError struct {
 	Detail string
 }
 
-// Error returns place and detail, safe to show on one line.
+// Error returns the position and the detail, safe to show on one line.
 func (e *SyntaxError) Error() string {
 	if e.Pointer == "" {
 		return fmt.Sprintf("JSON at byte %d: %s", e.Offset, e.Detail)

@@ -55,7 +55,7 @@ type StoreCheck struct {
 type InvariantCheck struct {
 	// Number is the rule's number in docs/proof/README.md; 0 is the store itself.
 	Number int `json:"number"`
-	// Title is the rule in one sentence.
+	// Title is the rule in a few words.
 	Title string `json:"title"`
 	// Examined counts the checked rows, or the checked actions; an action with all its rows counts as one.
 	Examined int64 `json:"examined"`

@@ -93,7 +93,10 @@ func (r *CommentRequest) Validate() error {
 	if !slices.Contains(CommentKinds(), r.Kind) {
 		v.Add("/kind", "must be comment, question or answer")
 	}
-	if r.Answers < 0 || (r.Kind == CommentAnswer) != (r.Answers > 0) {
+	switch isAnswer := r.Kind == CommentAnswer; {
+	case isAnswer && r.Answers < 1:
+		v.Add("/answers", "must be the number of the question")
+	case !isAnswer && r.Answers != 0:
 		v.Add("/answers", "is allowed for an answer only: the number of its question")
 	}
 	return v.Err()

@@ -3,6 +3,7 @@ package gatehouse
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 )
@@ -28,7 +29,7 @@ type Delegation struct {
 	FromName string `json:"from_name"`
 	To       string `json:"to"`
 	ToName   string `json:"to_name"`
-	// Starts and Ends bound the delegation: it holds from Starts until before Ends.
+	// Starts (inclusive) and Ends (exclusive) bound the delegation.
 	Starts time.Time `json:"starts_at"`
 	Ends   time.Time `json:"ends_at"`
 	// Types are the action types that the delegation covers; empty covers all.
@@ -105,7 +106,7 @@ type DelegationService interface {
 	CreateDelegation(ctx context.Context, d NewDelegation) (*Delegation, error)
 	// ListDelegations returns the delegations from or to the caller, or, for an
 	// administrator, all of the tenant, newest first. Delegations to the caller
-	// that are in force have a Delegator, unless that person may not decide.
+	// that are in force have a Delegator, unless From may not decide.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
 	// EndDelegation ends a delegation; one that has already ended stays as it is.
 	// The delegate may also end it.
@@ -129,13 +130,10 @@ type DelegationWriter interface {
 	EndDelegation(id, by string) error
 }
 
-// maxStandings bounds the delegations that Standings reads.
-const maxStandings = 500
-
 // Standings returns the delegations in force to a principal, or to anyone in the
 // tenant when to is "", with the persons whom they are from.
 func Standings(tx ReadTx, to string) (out []Standing, err error) {
-	list, err := tx.ListDelegations(to, true, maxStandings)
+	list, err := tx.ListDelegations(to, true, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}

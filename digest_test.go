@@ -18,8 +18,10 @@ const proposalText = `{"action_type": "price_change", "connector": "shop", "oper
  "proposed_change": {"price": "12.50", "list": [3, 1.00, 2e0], "a": {"z": null, "b": true}},
  "rationale": "supplier raised cost by 25 %",
  "risk_level": 3, "magnitude": {"amount": "2.50", "currency": "USD"}, "on_behalf_of": "ana",
- "evaluations": [{"name": "schema_validation", "kind": "deterministic", "result": "pass", "confidence": 0.90, "details": "ok"}],
- "artifact_diff": {"type": "unified_diff", "text": "-a\n+b", "summary": "one line", "lines_added": 1, "lines_removed": 0},
+ "evaluations": [{"name": "schema_validation", "kind": "deterministic", "result": "pass", "confidence": 0.90,
+   "details": "ok"}],
+ "artifact_diff": {"type": "unified_diff", "text": "-a\n+b", "summary": "one line", "lines_added": 1,
+   "lines_removed": 0},
  "context": {"project_id": "p", "iteration": 3}, "expires_in": "4h",
  "callback": {"type": "webhook", "url": "https://example.com/done"}, "metadata": {"m": 1}, "idempotency_key": "k-1"}`
 

@@ -62,7 +62,7 @@ func (e *EditRequest) Validate() error {
 	return v.Err()
 }
 
-// Change returns the new change of an action that has the old one.
+// Change returns the new change; old is the action's present change.
 func (e *EditRequest) Change(old JSON) JSON {
 	if e.Patch == "" {
 		return e.ProposedChange

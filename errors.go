@@ -114,7 +114,7 @@ func Codes() []Code {
 	return codes
 }
 
-// Retryable reports whether the same request may succeed later unchanged.
+// Retryable reports whether the same request, unchanged, may succeed later.
 func (c Code) Retryable() bool {
 	switch c {
 	case CodeRateLimited, CodeBusy, CodeInProgress, CodeInternal:
@@ -173,8 +173,8 @@ func (e *Error) Because(cause error) *Error {
 	return e
 }
 
-// CodeOf returns the code of an error: "" for nil, internal for an error that is no
-// [Error].
+// CodeOf returns the code of an error: "" for nil, internal for an error that is not
+// an [Error].
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

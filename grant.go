@@ -74,7 +74,7 @@ const (
 	// GrantRightLost: the grantor may no longer decide, or the agent may no longer propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
-	// at a higher level, allows no grants, or allows only shorter grants.
+	// above the grant's level or the policy's own limit, allows no grants, or allows only shorter grants.
 	GrantPolicy GrantEnd = "policy"
 )
 
@@ -107,7 +107,7 @@ func (g *Grant) State(at time.Time) string {
 
 // WorstCase describes the most that the grant permits in total, including what is already used.
 func (g *Grant) WorstCase() string {
-	s := fmt.Sprintf("at most %s %s of %s by %s", counted(g.Count, "time"), g.Operation, g.Connector, g.AgentName)
+	s := fmt.Sprintf("at most %s: %s of %s by %s", counted(g.Count, "time"), g.Operation, g.Connector, g.AgentName)
 	if money := g.money(); money == "" {
 		s += ", without money"
 	} else {
@@ -168,7 +168,7 @@ type GrantFilter struct {
 
 // GrantService creates and revokes grants.
 type GrantService interface {
-	// CreateGrant stores a grant of the caller: a person with the role approver who may
+	// CreateGrant stores a grant of the caller, a person with the role approver who may
 	// decide the agent's actions. The error has code [CodeInvalid] where the active policy
 	// does not allow such a grant.
 	CreateGrant(ctx context.Context, n NewGrant) (*Grant, error)
@@ -192,7 +192,7 @@ type GrantWriter interface {
 	InsertGrant(g *Grant) error
 	// LockGrant finds a grant and locks it until the transaction ends.
 	LockGrant(id string) (*Grant, error)
-	// UpdateGrant writes the used budget and the end. A grant that has already ended
-	// fails with ErrConflict.
+	// UpdateGrant writes the used budget and the end. It returns
+	// ErrConflict if the grant has already ended.
 	UpdateGrant(g *Grant) error
 }

@@ -12,7 +12,7 @@ func TestWorstCaseOfOne(t *testing.T) {
 	t.Parallel()
 	one := gatehouse.Limit{Count: 1}
 	g := gatehouse.Grant{AgentName: "bot", Connector: "shop", Operation: "update", Budget: gatehouse.Budget{Limit: one}}
-	if got := g.WorstCase(); !strings.HasPrefix(got, "at most 1 time update of shop by bot, without money") {
+	if got := g.WorstCase(); !strings.HasPrefix(got, "at most 1 time: update of shop by bot, without money") {
 		t.Error(got)
 	}
 	terms := gatehouse.Terms{AgentName: "bot", InAll: one, PerDay: &one, Steps: []gatehouse.PlanStep{{

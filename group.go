@@ -45,7 +45,7 @@ type GroupMember struct {
 type GroupMembers struct {
 	// Members replaces the list, at most [MaxGroupMembers].
 	Members []string `json:"members"`
-	// New refuses a group that exists with already_exists.
+	// New is true to refuse, with already_exists, a group that exists.
 	New bool `json:"new,omitempty"`
 }
 

@@ -27,8 +27,7 @@ type LowerLimit struct {
 	Amounts []Magnitude `json:"amounts,omitempty"`
 }
 
-// StepNarrowing lowers the limit of the step with a number, from 1. The count 0 closes
-// the step.
+// StepNarrowing lowers the limit of one step. The count 0 closes the step.
 type StepNarrowing struct {
 	// Step counts from 1.
 	Step int `json:"step"`

@@ -37,7 +37,7 @@ const (
 	// when its action is decided and once when it is finished.
 	NotifyCallbackDecided  NotificationKind = "callback_decided"
 	NotifyCallbackFinished NotificationKind = "callback_finished"
-	// NotifyHeartbeat: a task of Step Functions still waits. It is queued again and again.
+	// NotifyHeartbeat: a task of Step Functions still waits. The message is queued again and again.
 	NotifyHeartbeat NotificationKind = "callback_heartbeat"
 )
 
@@ -296,8 +296,8 @@ type NotificationService interface {
 	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)
-	// TestChannel queues a test message to the caller, or to the channel's own
-	// place, and waits briefly for its outcome.
+	// TestChannel queues a test message, to the caller unless the channel is a
+	// shared place, and waits briefly for its outcome.
 	TestChannel(ctx context.Context, channel string) (*Notification, error)
 }
 
@@ -331,8 +331,8 @@ type NotificationWriter interface {
 	// that have failed before.
 	HurryNotifications(channel string) error
 	// ProbeNotification makes one queued notification of a tenant's channel due now: the
-	// oldest that failed before and was created after since. It takes one of its attempts
-	// back, so that the probe does not use one up.
+	// oldest that failed before and was created after since. It subtracts one from the
+	// notification's attempts, so that the probe does not use one up.
 	ProbeNotification(channel string, since time.Time) error
 	// LockChannelState returns the state, locked; a new state when there is none.
 	LockChannelState(channel string) (*ChannelState, error)

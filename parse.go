@@ -49,7 +49,7 @@ func (p *parser) fail(offset int, detail string) *SyntaxError {
 	return &SyntaxError{Offset: int64(offset), Detail: detail}
 }
 
-// unexpected reports that another byte than want is at pos.
+// unexpected reports that the byte at pos is not want.
 func (p *parser) unexpected(want string) *SyntaxError {
 	return p.fail(p.pos, "expected "+want+", found "+p.seen())
 }

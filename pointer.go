@@ -3,7 +3,7 @@ package gatehouse
 import "strings"
 
 // JoinPointer returns the JSON pointer (RFC 6901) with the steps, which are names of members
-// and indexes; "" for no steps. Put it behind another pointer to extend that one.
+// and indexes; "" for no steps. Append it to another pointer to extend that one.
 func JoinPointer(steps ...string) string {
 	var b strings.Builder
 	for _, s := range steps {

@@ -16,8 +16,8 @@ const (
 	L5                      // destructive or bulk
 )
 
-// NeedsPerson reports whether no policy may let an action of this level
-// through without a person's approval.
+// NeedsPerson reports whether an action of this level needs a person's approval
+// under every policy.
 func (r RiskLevel) NeedsPerson() bool { return r >= L3 }
 
 // NeedsConfirmation reports whether an approver must retype the salient value and

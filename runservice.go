@@ -34,7 +34,7 @@ type RunService interface {
 	// returned at once. With "" it is WaitRun.
 	WatchRun(ctx context.Context, id, since string, wait time.Duration) (*Run, error)
 	// CancelRun stops a run: no step starts any more, pending work is canceled, and calls that
-	// were sent settle. A repeated call changes nothing.
+	// were sent still settle. A repeated call changes nothing.
 	CancelRun(ctx context.Context, id, reason string) (*Run, error)
 	// RetryRun starts a run of the same version and input as a run that failed or
 	// was canceled. Steps that succeeded there are copied with their output.

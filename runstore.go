@@ -201,7 +201,7 @@ type ModelReader interface {
 	// workflow is "". A nonempty readBy selects those of the runs that
 	// [RunFilter.ReadBy] selects.
 	ListReflexions(workflow, readBy, cursor string, limit int) (Page[*Reflexion], error)
-	// FindReflexion returns the lesson of a run.
+	// FindReflexion returns the reflexion of a run.
 	FindReflexion(runID string) (*Reflexion, error)
 }
 

@@ -493,7 +493,7 @@ type AuditService interface {
 	// Head returns size and root hash of the numbered log.
 	Head(ctx context.Context) (*LogHead, error)
 	// Checkpoint returns the head as a signed note, in the format of C2SP tlog-checkpoint.
-	// It is an Error with code unsupported if there is no master key.
+	// The error has code unsupported if there is no master key.
 	Checkpoint(ctx context.Context) ([]byte, error)
 	// LogKeys returns the public keys that verify checkpoints. The first one signs; the others
 	// are of earlier master keys. Without a master key there are none.
@@ -501,8 +501,8 @@ type AuditService interface {
 	// ProveEntry proves that an entry lies in the log of the given size; 0 means the size of
 	// the numbered log.
 	ProveEntry(ctx context.Context, entry, size int64) (*EntryProof, error)
-	// ProveGrowth proves that the log of size to begins with the log of size from; 0 as to
-	// means the size of the numbered log.
+	// ProveGrowth proves that the log at size from is a prefix of the log at size to. If to
+	// is 0, it means the size of the numbered log.
 	ProveGrowth(ctx context.Context, from, to int64) (*GrowthProof, error)
 }
 

@@ -24,9 +24,9 @@ type SlackClick struct {
 	CreatedAt time.Time
 	// Key is unique: an interaction that Slack delivers again is stored once.
 	Key Hash
-	// Channel is the name in the configuration. Place and TS are Slack's ids of
+	// Channel is the name in the configuration. SlackChannel and TS are Slack's ids of
 	// channel and message.
-	Channel, Place, TS string
+	Channel, SlackChannel, TS string
 	// Issuer and User identify who pressed, as in [ExternalIdentity].
 	Issuer, User string
 	// ActionID and Digest are the values on the button; Digest is the first

@@ -17,7 +17,7 @@ const (
 // Stage is a part of an approval's duration, with the people whom it asks. The
 // people of earlier stages keep their right to answer.
 type Stage struct {
-	// Who are the people whom this stage adds.
+	// Who lists the people whom this stage adds.
 	Who Audience `json:"who"`
 	// For is how long the stage lasts.
 	For Duration `json:"for"`
@@ -78,11 +78,11 @@ func (s *Timing) Lasts() time.Duration {
 	return sum
 }
 
-// Within returns the schedule cut to a question that lasts at most total. lasts is
+// Within returns the schedule, cut so that the question is open for at most total. first is
 // the question's duration without an extension.
-func (s Timing) Within(lasts, total time.Duration) Timing {
+func (s Timing) Within(first, total time.Duration) Timing {
 	out := s.Frozen()
-	if left := total - lasts; left <= 0 {
+	if left := total - first; left <= 0 {
 		out.ExtendBy = 0
 	} else {
 		out.ExtendBy = min(out.ExtendBy, Duration(left))
@@ -90,8 +90,8 @@ func (s Timing) Within(lasts, total time.Duration) Timing {
 	if out.OnTimeout == TimeoutExtend && out.ExtendBy == 0 {
 		out.OnTimeout = ""
 	}
-	lasts = min(lasts, total)
-	rest := Duration(lasts)
+	first = min(first, total)
+	rest := Duration(first)
 	for i := range out.Stages {
 		out.Stages[i].For = min(out.Stages[i].For, rest)
 		if rest -= out.Stages[i].For; rest == 0 {
@@ -99,7 +99,7 @@ func (s Timing) Within(lasts, total time.Duration) Timing {
 			break
 		}
 	}
-	end := lasts + out.ExtendBy.D()
+	end := first + out.ExtendBy.D()
 	out.Reminders = slices.DeleteFunc(slices.Clone(out.Reminders), func(d Duration) bool { return d.D() >= end })
 	return out
 }
@@ -119,10 +119,10 @@ func (a *Approval) FirstEnd() time.Time { return a.End().Add(-a.ExtendBy.D()) }
 // StageAt returns the number of the stage at a time, from 1; 0 for an approval
 // without stages. An extension belongs to the last stage.
 func (a *Approval) StageAt(at time.Time) int {
-	from := a.CreatedAt
+	until := a.CreatedAt
 	for i, s := range a.Stages {
-		from = from.Add(s.For.D())
-		if at.Before(from) {
+		until = until.Add(s.For.D())
+		if at.Before(until) {
 			return i + 1
 		}
 	}
@@ -130,8 +130,8 @@ func (a *Approval) StageAt(at time.Time) int {
 }
 
 // See sets the fields that follow from the clock: the current stage, the times of
-// all stages, and whether the extension has begun. at is now, or the time of the
-// decision.
+// all stages, and whether the extension has begun. at is the time of the
+// decision, the end of an approval that ended undecided, or now.
 func (a *Approval) See(at time.Time) {
 	end, first := a.End(), a.FirstEnd()
 	a.Extended = a.ExtendBy > 0 && !at.Before(first)

@@ -144,12 +144,12 @@ type ActionReader interface {
 	// and latest receipt that is not late. id is an action's or an approval's.
 	FindAction(id string) (*Action, error)
 	// FindActions is FindAction for several ids, without those that do not exist. The
-	// result is by the given ids.
+	// result is keyed by the given ids.
 	FindActions(ids []string) (map[string]*Action, error)
 	// FindActionByKey finds an action by its unique idempotency key.
 	FindActionByKey(idempotencyKey string) (*Action, error)
 	// OpenOnTarget returns up to limit ids, in order, of pending actions on a
-	// target that were proposed on another version than t's and are not marked with
+	// target that are based on another version than t's and are not marked with
 	// t's version yet.
 	OpenOnTarget(t TargetChange, limit int) ([]string, error)
 	// ListActions returns a page; see ActionFilter. The cursor is opaque; a
@@ -330,9 +330,9 @@ type IdentityWriter interface {
 	// RevokeKey sets revoked_at to Now, once.
 	RevokeKey(keyID string) error
 	PutEditToken(principalID string, hash [32]byte) error
-	// PrincipalsForShare reads principals by id, and locks them against changes
+	// LockPrincipals reads principals by id, and locks them against changes
 	// until the end of the transaction. Missing ones are left out.
-	PrincipalsForShare(ids []string) ([]*Principal, error)
+	LockPrincipals(ids []string) ([]*Principal, error)
 	InsertIdempotency(r *IdempotencyRecord) error
 	// Inherit extends rights to read from one action or run to another: the agents that
 	// may read the object from may also read the object id. Those are the proposer or

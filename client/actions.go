@@ -10,9 +10,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-const actions = "/proposed-actions"
+const actionsPath = "/proposed-actions"
 
-func action(id, verb string) string { return actions + "/" + segment(id) + verb }
+func actionPath(id, suffix string) string { return actionsPath + "/" + segment(id) + suffix }
 
 // segment escapes an id as one path segment. An empty id, "." and ".." become "-", which is not an id.
 func segment(id string) string {
@@ -26,13 +26,13 @@ func segment(id string) string {
 // Propose proposes a change. existed is true if the server already has an action with the
 // proposal's idempotency_key and content.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, existed bool, err error) {
-	a, got, err := posted[gatehouse.Action](ctx, c, actions, p)
+	a, got, err := posted[gatehouse.Action](ctx, c, actionsPath, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err
 }
 
 // FindAction reads an action by its own id or its approval's id.
 func (c *Client) FindAction(ctx context.Context, id string) (*gatehouse.Action, error) {
-	return get[gatehouse.Action](ctx, c, action(id, ""), nil)
+	return get[gatehouse.Action](ctx, c, actionPath(id, ""), nil)
 }
 
 // WaitAction waits until the action is decided or finished, with as many long polls as necessary.
@@ -62,7 +62,7 @@ func (c *Client) WaitAsked(
 				q.Set("questions_after", strconv.Itoa(seen))
 			}
 		}
-		a, err := get[gatehouse.Action](ctx, c, action(id, ""), q)
+		a, err := get[gatehouse.Action](ctx, c, actionPath(id, ""), q)
 		switch {
 		case err != nil:
 			if err := c.retry.outlast(ctx, try, time.Until(deadline), err); err != nil {
@@ -78,12 +78,12 @@ func (c *Client) WaitAsked(
 
 // Comment adds a question, an answer or a comment to a pending action.
 func (c *Client) Comment(ctx context.Context, id string, r gatehouse.CommentRequest) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/comments"), r)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/comments"), r)
 }
 
 // Assign assigns a pending action to a person.
 func (c *Client) Assign(ctx context.Context, id string, r gatehouse.AssignRequest) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/assign"), r)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/assign"), r)
 }
 
 func settled(a *gatehouse.Action, until gatehouse.Until) bool {
@@ -110,12 +110,12 @@ func (c *Client) ListActions(ctx context.Context, f gatehouse.ActionFilter) (gat
 	if f.RiskLevel != 0 {
 		q.Set("risk_level", strconv.Itoa(int(f.RiskLevel)))
 	}
-	return page[*gatehouse.Action](ctx, c, actions, q)
+	return page[*gatehouse.Action](ctx, c, actionsPath, q)
 }
 
 // Decide approves or rejects an action.
 func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.Answer, error) {
-	return post[gatehouse.Answer](ctx, c, true, action(id, "/decide"), d)
+	return post[gatehouse.Answer](ctx, c, true, actionPath(id, "/decide"), d)
 }
 
 // Answer approves or rejects an action, by its id or its approval's id. Unlike Decide, it also succeeds if
@@ -141,45 +141,45 @@ func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*
 
 // BulkDecide gives the same answer to many actions.
 func (c *Client) BulkDecide(ctx context.Context, b gatehouse.BulkDecision) (*gatehouse.BulkAnswer, error) {
-	return post[gatehouse.BulkAnswer](ctx, c, true, actions+"/bulk-decide", b)
+	return post[gatehouse.BulkAnswer](ctx, c, true, actionsPath+"/bulk-decide", b)
 }
 
 // Cancel withdraws an action.
 func (c *Client) Cancel(ctx context.Context, id string) (*gatehouse.CancelAnswer, error) {
-	return post[gatehouse.CancelAnswer](ctx, c, true, action(id, "/cancel"), nil)
+	return post[gatehouse.CancelAnswer](ctx, c, true, actionPath(id, "/cancel"), nil)
 }
 
 // Undo takes back a decision within its hold. A new revision of the same content replaces the
 // action, and is pending unless the policy denies it.
 func (c *Client) Undo(ctx context.Context, id string) (*gatehouse.UndoAnswer, error) {
-	return post[gatehouse.UndoAnswer](ctx, c, true, action(id, "/undo"), nil)
+	return post[gatehouse.UndoAnswer](ctx, c, true, actionPath(id, "/undo"), nil)
 }
 
 // Rebase replaces a pending action with a new one that has the same change and the target's
 // current state, which the gate reads.
 func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/rebase"), nil)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/rebase"), nil)
 }
 
 // Edit replaces a pending action with a revision that has the caller's edited change. The caller must
 // be permitted to decide the action, whose proposer stays the same.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/edit"), e)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/edit"), e)
 }
 
 // Revise replaces a pending action with a new revision.
 func (c *Client) Revise(ctx context.Context, id string, p *gatehouse.Proposal) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/revise"), p)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/revise"), p)
 }
 
 // Reverse proposes the reversal of an applied action.
 func (c *Client) Reverse(ctx context.Context, id string, r gatehouse.ReverseRequest) (*gatehouse.Action, error) {
-	return post[gatehouse.Action](ctx, c, true, action(id, "/reverse"), r)
+	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/reverse"), r)
 }
 
 // Evidence returns everything that is known about an action.
 func (c *Client) Evidence(ctx context.Context, id string) (*gatehouse.Evidence, error) {
-	return get[gatehouse.Evidence](ctx, c, action(id, "/evidence"), nil)
+	return get[gatehouse.Evidence](ctx, c, actionPath(id, "/evidence"), nil)
 }
 
 // ListMirror returns a page of the applied changes.

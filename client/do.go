@@ -25,7 +25,7 @@ type request struct {
 	out          any    // nil ignores the answer's body, *[]byte receives it unparsed
 	// sendKey makes the client send an Idempotency-Key, so that all tries have one effect.
 	sendKey bool
-	// idempotent is true if repeating the call has no further effect.
+	// idempotent says that repeating the call has no further effect. Calls by GET are repeated without it.
 	idempotent bool
 	// open marks a path outside the API, to which no secret is sent.
 	open bool
@@ -154,7 +154,7 @@ func get[T any](ctx context.Context, c *Client, path string, query url.Values) (
 	return read[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
 }
 
-// list reads the items at a path that has no further page.
+// list reads the first page of a list, and drops the cursor of the next.
 func list[T any](ctx context.Context, c *Client, path string, query url.Values) ([]T, error) {
 	p, err := page[T](ctx, c, path, query)
 	return p.Items, err

@@ -94,7 +94,7 @@ func Guarded[A, R any](
 const resultDepth = gatehouse.MaxDepth - 2
 
 // keepResult returns the response metadata with a call's result. The call has taken effect, so a result
-// that the server would refuse is no failure: the metadata then has the reason instead of the result.
+// that the server would refuse is not a failure: the metadata then has the reason instead of the result.
 func keepResult(result any) gatehouse.JSON {
 	raw, err := json.Marshal(result)
 	if err == nil && len(raw) <= maxKept && gatehouse.CheckJSONWithin(raw, resultDepth) == nil {

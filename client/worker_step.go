@@ -115,8 +115,8 @@ func (w *Worker) handle(ctx context.Context, s *gatehouse.LeasedStep) (output ga
 
 var errPanic = errors.New("the handler panicked")
 
-// report sends a step's result to the server: its output, or failed, the handler's error. cause says
-// why the handler's context ended early, if it did.
+// report sends a step's result to the server: the output or, if failed is not nil, the handler's error.
+// cause says why the handler's context ended early, if it did.
 func (w *Worker) report(
 	ctx context.Context, s *gatehouse.LeasedStep, output gatehouse.JSON, failed, cause error,
 ) error {

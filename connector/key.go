@@ -29,10 +29,10 @@ func (c Call) ChangeHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckKey adds a violation when an idempotency key describes an effect, such as
-// sn:incident:<sys_id>:<hash>, other than the effect of this call. Such a key
-// begins with the prefix and has each of the parts between its colons; if it ends
-// in a SHA-256, that must be [Call.ChangeHash]. Other keys are not checked.
+// CheckKey adds violations for an idempotency key that begins with the prefix, such
+// as sn:incident:<sys_id>:<hash>, but describes an effect other than this call's. The
+// key must have each of the parts between its colons; if it ends in a SHA-256, that
+// must be [Call.ChangeHash]. Keys without the prefix are not checked.
 func (c Call) CheckKey(v *gatehouse.Violations, prefix string, parts ...string) {
 	segments := strings.Split(c.IdempotencyKey, ":")
 	if segments[0] != prefix {

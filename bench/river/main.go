@@ -1,7 +1,7 @@
 // Command river compares the gate with River, a job queue on PostgreSQL, on the same server. On one
-// side, a push to a connector that does nothing is claimed, checked, called and settled, with receipt
-// and audit log; on the other, a job does nothing. It also compares such jobs with workflow steps that
-// do nothing. It is a separate module, so that the product does not depend on River.
+// side, the gate claims, checks, sends and settles a push to a connector that does nothing, with receipt
+// and audit log; on the other, River executes a job that does nothing. It also compares such jobs with
+// workflow steps that do nothing. It is a separate module, so that the product does not depend on River.
 //
 //	go -C bench/river run . --database-url postgres://user@host/postgres
 package main

@@ -97,7 +97,7 @@ func (q *queue) Store(ctx context.Context, n int) error {
 	return nil
 }
 
-// Carry works the jobs off and waits until all are stored as completed: River
+// Carry runs the jobs and waits until all are stored as completed: River
 // completes in batches, some time after the work.
 func (q *queue) Carry(ctx context.Context, n int) (took time.Duration, err error) {
 	before, err := q.completed(ctx)

@@ -52,7 +52,7 @@ test("a run continues while a person reads it, and the text on the screen does n
   assert.ok(await page.locator("[data-testid=step][data-step=read]").locator("details").evaluate((el) => el.open));
   assert.equal(await page.evaluate(() => document.activeElement.closest("li")?.dataset.step), "look");
   assert.deepEqual(await page.evaluate(() => [scrollY, window.notReloaded]), [200, true]);
-  assert.match(await page.locator("#run-says").textContent(), /^Run waiting; \d of \d steps have ended\.$/);
+  assert.match(await page.locator("#run-says").textContent(), /^Run waiting; \d of \d steps ended\.$/);
   assert.match(await page.getByTestId("waits-for").innerText(), /^heard: the event acknowledged, until /);
   assert.match(await page.locator("[data-testid=tl-row][data-step=change]").innerText(), /waited for people/);
   assert.equal(await page.getByTestId("run-action").locator(".status").first().getAttribute("data-status"), "applied");

@@ -36,7 +36,7 @@ const (
 	Garbled Fault = "an answer that cannot be read"
 	// Dropped: the target ignores a field of the change without an error.
 	Dropped Fault = "a dropped field"
-	// Changed: the target stores another value than the approved one.
+	// Changed: the target stores a value other than the approved one.
 	Changed Fault = "a changed value"
 	// WrongDate: the target's clock is an hour off.
 	WrongDate Fault = "a target whose clock is wrong"

@@ -46,7 +46,7 @@ func (f *Fixture) execute(ctx context.Context, t *testing.T, c connector.Call) (
 	return res, failure
 }
 
-// other returns the same change as the call of another action.
+// other returns a call that makes the same change for another action.
 func other(c connector.Call, name string) connector.Call {
 	c.IdempotencyKey += ":" + name
 	c.ActionID += "_" + name
@@ -247,7 +247,7 @@ func checks(t *testing.T, f *Fixture) {
 func readsState(t *testing.T, f *Fixture) {
 	reader, ok := f.Connector.(connector.StateReader)
 	if !ok || f.Creates || !reader.ReadsState(f.Call) {
-		t.Log("the connector does not read the state of this target")
+		t.Log("not checked: the call creates an entity, or the connector does not read the state of this target")
 		return
 	}
 	if s, err := reader.ReadState(t.Context(), f.Call); err != nil || !s.Matches || s.Gone {
@@ -324,7 +324,7 @@ func previews(t *testing.T, f *Fixture) {
 	}
 	for _, c := range got.Changes {
 		if c.How != gatehouse.PreviewAsProposed {
-			t.Errorf("Preview of a call that fits has %+v", c)
+			t.Errorf("Preview of a call that fits has a change that is not as proposed: %+v", c)
 		}
 	}
 	unknown := f.Call

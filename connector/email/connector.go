@@ -23,9 +23,9 @@ const (
 	entityRecipient = "recipient"
 )
 
-// mails is the JSON Schema of a mail. subject has no control characters; text may have line
+// mailSchema is the JSON Schema of a mail. subject has no control characters; text may have line
 // breaks and tabs, but no other control characters.
-const mails = `{"type": "object", "required": ["subject", "text"], "additionalProperties": false, "properties": {
+const mailSchema = `{"type": "object", "required": ["subject", "text"], "additionalProperties": false, "properties": {
 	"subject": {"type": "string", "maxLength": 200, "pattern": "^[^\\x00-\\x1f\\x7f]+$"},
 	"text": {"type": "string", "minLength": 1, "maxLength": 100000,
 		"pattern": "^[^\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f]+$"},
@@ -89,7 +89,7 @@ func New(_ context.Context, cfg Config, secrets func(name string) (string, error
 		Operation: connector.Operation{
 			Name: opSend, Class: connector.ClassC, Floor: gatehouse.L3,
 			Undo: connector.NoUndo("an e-mail that was sent stays sent"),
-		}, Change: mails,
+		}, Change: mailSchema,
 	})
 	return c, err
 }

@@ -167,7 +167,7 @@ func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
 		switch {
 		case !answered:
 			e.Kind, e.Code = connector.Ambiguous, "connection_lost"
-			e.Detail = "the connection failed before the server answered to the message"
+			e.Detail = "the connection failed before the server answered the message"
 		case code < 500:
 			e.Kind, e.Detail = connector.Transient, fmt.Sprintf("the server does not take the message now: %d", code)
 		default:

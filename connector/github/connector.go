@@ -20,7 +20,7 @@ import (
 const (
 	// defaultTimeout limits a call when the configuration has no timeout.
 	defaultTimeout = 30 * time.Second
-	// gap is the time between two writes that GitHub recommends.
+	// gap is the time that GitHub recommends between two writes.
 	gap = time.Second
 	// version is the version of the API; it is supported until 2028-03 at least.
 	version = "2022-11-28"
@@ -144,7 +144,7 @@ func (c *Connector) send(
 
 // reference names an entity, by its number, in the repository of a call.
 func reference(call connector.Call, id gatehouse.JSON) string {
-	repository, _ := place(call)
+	repository, _ := splitReference(call)
 	return repository + "/" + string(id)
 }
 

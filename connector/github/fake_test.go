@@ -56,6 +56,8 @@ type fake struct {
 	after   bool
 	reads   bool // it takes reads, too
 	rewrite bool // of comments
+	// unreadable is a request that is answered with 502.
+	unreadable string
 }
 
 func newFake(t testing.TB) *fake {
@@ -174,7 +176,10 @@ func (f *fake) handle(r *http.Request, body []byte) (int, any) {
 	if !ok {
 		return refuse(404, "Not Found")
 	}
-	return f.route(r, r.Method+" "+rest, args)
+	if at := r.Method + " " + rest; at != f.unreadable {
+		return f.route(r, at, args)
+	}
+	return refuse(502, "Server Error")
 }
 
 func known(args object, names ...string) bool {
@@ -207,6 +212,8 @@ func (f *fake) route(r *http.Request, at string, args object) (int, any) {
 		return one(&f.comments, at, "/issues/comments/", &f.effects)
 	case strings.Contains(at, " /pulls/7"):
 		return f.merge(at, args, r)
+	case at == "GET /actions/workflows/deploy.yml/runs":
+		return 200, object{"total_count": len(f.runs), "workflow_runs": page(f.runs, r)}
 	case strings.Contains(at, " /actions/"):
 		return f.action(at, args)
 	case strings.HasPrefix(at, "GET /releases/tags/"):
@@ -337,8 +344,6 @@ func (f *fake) merge(at string, args object, r *http.Request) (int, any) {
 
 func (f *fake) action(at string, args object) (int, any) {
 	switch at {
-	case "GET /actions/workflows/deploy.yml/runs":
-		return 200, object{"total_count": len(f.runs), "workflow_runs": f.runs}
 	case "POST /actions/workflows/deploy.yml/dispatches":
 		inputs, _ := args["inputs"].(object)
 		if !known(args, "ref", "inputs", "return_run_details") || args["ref"] != "main" ||

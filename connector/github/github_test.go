@@ -243,6 +243,35 @@ func TestTooManyComments(t *testing.T) {
 	}
 }
 
+// TestTooManyRuns: a second attempt searches several pages of runs. If there are too many, it does not start another.
+func TestTooManyRuns(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	f.inputs = []string{"gatehouse_action"}
+	cfg := config(f)
+	cfg.ActionInput = "gatehouse_action"
+	do := call("dispatch", `{"ref":"main"}`)
+	do.Attempt = 2
+	f.runs = append(f.runs, object{"id": 7, "display_title": "Deploy " + do.ActionID})
+	for range 150 {
+		f.runs = append([]object{{"id": 1, "display_title": "Deploy"}}, f.runs...)
+	}
+	c := newConnector(t, cfg)
+	if res, err := c.Execute(t.Context(), do); err != nil || !strings.HasSuffix(res.ExternalID, "7") || f.count() != 0 {
+		t.Errorf("%v, %q, %d effects", err, res.ExternalID, f.count())
+	}
+	f.do(func() {
+		for range 1000 {
+			f.runs = append([]object{{"id": 1, "display_title": "Deploy"}}, f.runs...)
+		}
+	})
+	_, err := c.Execute(t.Context(), do)
+	wantFailure(t, err, connector.Terminal, "too_many_runs")
+	if f.count() != 0 {
+		t.Errorf("%d effects", f.count())
+	}
+}
+
 // TestReversals: each change but a merge can be reversed, that of a comment only while the comment is unchanged.
 func TestReversals(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func (c *Connector) comment(ctx context.Context, call connector.Call) (connector
 			return commentResult(call, made)
 		}
 	}
-	_, number := place(call)
+	_, number := splitReference(call)
 	res, doc, failed := c.send(ctx, http.MethodPost, path(call, "issues", number, "comments"),
 		gatehouse.ObjectJSON(commentBody(call)), http.StatusCreated)
 	if failed != nil {
@@ -49,7 +49,7 @@ func commentResult(call connector.Call, made gatehouse.JSON) (connector.Result, 
 }
 
 // madeResult is the result for an existing comment or release. Only one that is as approved has a reversal, a weak one:
-// GitHub has already notified its followers, and the tag of a release remains.
+// GitHub has already sent notifications, and the tag of a release remains.
 func madeResult(
 	call connector.Call, entity, undo string, made gatehouse.JSON, approved ...gatehouse.Member,
 ) (connector.Result, *connector.Error) {
@@ -77,7 +77,7 @@ const maxPages = 10
 func (c *Connector) commented(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
-	_, number := place(call)
+	_, number := splitReference(call)
 	query := url.Values{"per_page": {"100"}}
 	if from := since(call); from != "" {
 		query.Set("since", from)
@@ -119,7 +119,7 @@ func (c *Connector) label(ctx context.Context, call connector.Call) (connector.R
 	if s := compare(call, state, there); !s.Matches {
 		return connector.Result{}, rest.Changed(s)
 	}
-	_, number := place(call)
+	_, number := splitReference(call)
 	method, address, body := http.MethodDelete, path(call, "issues", number, "labels", name), gatehouse.JSON("")
 	back := opAddLabel
 	if adds {

@@ -23,7 +23,7 @@ func (c *Connector) merge(ctx context.Context, call connector.Call) (connector.R
 			Detail: "the pull request is not open any more",
 		}
 	}
-	_, number := place(call)
+	_, number := splitReference(call)
 	fields, _ := call.ProposedChange.Fields()
 	body := append(fields, gatehouse.Member{Name: "sha", Value: gatehouse.StringJSON(call.Target.Version)})
 	res, doc, failed := c.send(ctx, http.MethodPut, path(call, "pulls", number, "merge"),

@@ -107,9 +107,9 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	return c.Operations.Schema(operation)
 }
 
-// place splits the reference of a call's target; both parts are "" if the reference does not have the
+// splitReference splits the reference of a call's target; both parts are "" if the reference does not have the
 // syntax for the call's operation.
-func place(call connector.Call) (repository, what string) {
+func splitReference(call connector.Call) (repository, entity string) {
 	form := references[entities[call.Operation]]
 	if form == nil {
 		return "", ""
@@ -123,7 +123,7 @@ func place(call connector.Call) (repository, what string) {
 
 // path is the API path of the call's repository, with further segments.
 func path(call connector.Call, segments ...string) string {
-	repository, _ := place(call)
+	repository, _ := splitReference(call)
 	out := "/repos/" + repository
 	for _, s := range segments {
 		out += "/" + url.PathEscape(s)
@@ -137,7 +137,7 @@ func (c *Connector) levels(repository, operation string) connector.Levels {
 
 // Floor implements [connector.Floorer].
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
-	repository, _ := place(call)
+	repository, _ := splitReference(call)
 	return c.Operations.Floor(call, c.levels(repository, call.Operation))
 }
 
@@ -164,7 +164,7 @@ func (c *Connector) Validate(call connector.Call) error {
 	if call.Target.EntityType != entity {
 		v.Add("/target/entity_type", "must be %s for %s", entity, gatehouse.Quote(call.Operation))
 	}
-	if repository, _ := place(call); repository == "" {
+	if repository, _ := splitReference(call); repository == "" {
 		v.Add("/target/entity_ref", "must look like %s", examples[entity])
 	} else if _, ok := c.repositories[repository]; !ok {
 		v.Add("/target/entity_ref", "%s", connector.UnknownEntity(repository, maps.Keys(c.repositories)))
@@ -177,11 +177,11 @@ func (c *Connector) Validate(call connector.Call) error {
 		v.Add("/target/version", "applies to merge only")
 	}
 	if _, ok := rest.TextOf(call.CurrentState, "base"); merge && !ok {
-		v.Add("/current_state/base", "is required: the branch that is merged into")
+		v.Add("/current_state/base", "is required: the branch to merge into")
 	}
 	if call.Operation == opDeleteComment || call.Operation == opDeleteRelease {
 		if _, ok := rest.TextOf(call.CurrentState, "body"); !ok {
-			v.Add("/current_state/body", "is required: what is deleted")
+			v.Add("/current_state/body", "is required: the text that is deleted")
 		}
 	}
 	known := states[entity]
@@ -200,7 +200,7 @@ func (c *Connector) Validate(call connector.Call) error {
 		}
 	}
 	if body, _ := rest.TextOf(call.ProposedChange, "body"); strings.Contains(body, "<!-- gatehouse:") {
-		v.Add("/proposed_change/body", "has the mark of another action")
+		v.Add("/proposed_change/body", "cannot contain \"<!-- gatehouse:\", which the connector adds")
 	}
 	return v.Err()
 }

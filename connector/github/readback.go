@@ -20,7 +20,7 @@ func (c *Connector) ReadBack(ctx context.Context, call connector.Call) (connecto
 	return connector.Present, res, nil
 }
 
-// readBack returns there together with a failure if the effect is there, but not proven to be as approved.
+// readBack returns true together with a failure if the effect is there, but not proven to be as approved.
 func (c *Connector) readBack(ctx context.Context, call connector.Call) (connector.Result, bool, *connector.Error) {
 	res := connector.Result{ExternalID: call.Target.EntityRef}
 	switch call.Operation {

@@ -30,7 +30,12 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 	)
 	if failed != nil {
 		if failed.Code == "http_422" && strings.Contains(failed.Says, "already_exists") {
-			if earlier, there, _ := c.released(ctx, call); there {
+			earlier, there, unread := c.released(ctx, call)
+			switch {
+			case unread != nil: // it may be that of an earlier attempt
+				unread.Kind = connector.Ambiguous
+				return res, unread
+			case there:
 				return releaseResult(call, earlier)
 			}
 			failed.Code, failed.Detail = string(gatehouse.CodeTargetChanged), "the tag has a release already"
@@ -43,7 +48,7 @@ func (c *Connector) release(ctx context.Context, call connector.Call) (connector
 }
 
 func releaseBody(call connector.Call) []gatehouse.Member {
-	_, tag := place(call)
+	_, tag := splitReference(call)
 	fields, _ := call.ProposedChange.Fields()
 	body := []gatehouse.Member{{Name: "tag_name", Value: gatehouse.StringJSON(tag)}, {Name: "draft", Value: "false"}}
 	text := ""
@@ -66,7 +71,7 @@ func releaseResult(call connector.Call, made gatehouse.JSON) (connector.Result, 
 
 // checkTag checks that the tag, if it exists, points to the approved commit.
 func (c *Connector) checkTag(ctx context.Context, call connector.Call) *connector.Error {
-	_, tag := place(call)
+	_, tag := splitReference(call)
 	commit, there, failed := c.tagged(ctx, call)
 	if want, _ := rest.TextOf(call.ProposedChange, "target_commitish"); failed == nil && there && commit != want {
 		return &connector.Error{
@@ -82,7 +87,7 @@ func (c *Connector) checkTag(ctx context.Context, call connector.Call) *connecto
 func (c *Connector) tagged(
 	ctx context.Context, call connector.Call,
 ) (commit string, there bool, failed *connector.Error) {
-	_, tag := place(call)
+	_, tag := splitReference(call)
 	doc, there, failed := c.get(ctx, path(call, "git", "ref", "tags", tag), nil)
 	if failed != nil || !there {
 		return "", false, failed
@@ -113,7 +118,7 @@ func (c *Connector) tagged(
 func (c *Connector) released(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
-	_, tag := place(call)
+	_, tag := splitReference(call)
 	doc, there, failed := c.get(ctx, path(call, "releases", "tags", tag), nil)
 	if failed != nil || !there {
 		return "", false, failed

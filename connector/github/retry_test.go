@@ -80,3 +80,15 @@ func TestReleaseOfAMovedTag(t *testing.T) {
 	_, err = c.Execute(t.Context(), release)
 	wantFailure(t, err, connector.Terminal, "target_changed")
 }
+
+// TestReleaseCannotBeRead: the tag has a release already, which cannot be read. It may be that of an earlier attempt.
+func TestReleaseCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c, release := newConnector(t, config(f)), call("release", `{"target_commitish":"`+commit+`"}`)
+	_, err := c.Execute(t.Context(), release)
+	connectortest.Must(t, err)
+	f.do(func() { f.unreadable = "GET /releases/tags/v1.2.0" })
+	_, err = c.Execute(t.Context(), release)
+	wantFailure(t, err, connector.Ambiguous, "http_502")
+}

@@ -24,7 +24,7 @@ var states = map[string][]string{
 
 // readPath is the path for reading an entity; "" for one that cannot be read.
 func readPath(call connector.Call) string {
-	_, what := place(call)
+	_, what := splitReference(call)
 	switch entities[call.Operation] {
 	case "issue":
 		return path(call, "issues", what)
@@ -125,7 +125,7 @@ func sortedTexts(list gatehouse.JSON, member string) gatehouse.JSON {
 // approvedBy lists the people whose last review of a pull request, comments aside, approves the
 // head that the call names.
 func (c *Connector) approvedBy(ctx context.Context, call connector.Call) (gatehouse.JSON, *connector.Error) {
-	_, number := place(call)
+	_, number := splitReference(call)
 	var reviews []gatehouse.JSON
 	for page := 1; len(reviews) == (page-1)*100; page++ {
 		if page > maxPages {

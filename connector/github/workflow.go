@@ -2,8 +2,10 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +26,7 @@ func (c *Connector) dispatch(ctx context.Context, call connector.Call) (connecto
 			return runResult(call, run), nil
 		}
 	}
-	_, file := place(call)
+	_, file := splitReference(call)
 	fields, _ := call.ProposedChange.Fields()
 	var body []gatehouse.Member
 	inputs := gatehouse.JSON("{}")
@@ -75,24 +77,33 @@ func runResult(call connector.Call, id gatehouse.JSON) connector.Result {
 func (c *Connector) started(
 	ctx context.Context, call connector.Call,
 ) (id gatehouse.JSON, there bool, failed *connector.Error) {
-	_, file := place(call)
+	_, file := splitReference(call)
 	query := url.Values{"per_page": {"100"}, "event": {"workflow_dispatch"}}
 	if from := since(call); from != "" {
 		query.Set("created", ">="+from)
 	}
-	doc, _, failed := c.get(ctx, path(call, "actions", "workflows", file, "runs"), query)
-	if failed != nil {
-		return "", false, failed
-	}
-	list, _ := doc.Get("workflow_runs")
-	runs, _ := list.Elements()
-	for _, run := range runs {
-		if title, _ := rest.TextOf(run, "display_title"); strings.Contains(title, call.ActionID) {
-			id, ok := run.Get("id")
-			return id, ok, nil
+	for page := 1; page <= maxPages; page++ {
+		query.Set("page", strconv.Itoa(page))
+		doc, _, failed := c.get(ctx, path(call, "actions", "workflows", file, "runs"), query)
+		if failed != nil {
+			return "", false, failed
+		}
+		list, _ := doc.Get("workflow_runs")
+		runs, _ := list.Elements()
+		for _, run := range runs {
+			if title, _ := rest.TextOf(run, "display_title"); strings.Contains(title, call.ActionID) {
+				id, ok := run.Get("id")
+				return id, ok, nil
+			}
+		}
+		if len(runs) < 100 {
+			return "", false, nil
 		}
 	}
-	return "", false, nil
+	return "", false, &connector.Error{
+		Kind: connector.Terminal, Code: "too_many_runs",
+		Detail: fmt.Sprintf("at most %d runs are searched for that of an earlier attempt", maxPages*100),
+	}
 }
 
 // since is a minute before the action was proposed; "" if that time is not known.
@@ -104,7 +115,7 @@ func since(call connector.Call) string {
 	return at.Add(-time.Minute).UTC().Format(time.RFC3339)
 }
 
-// cancelRun asks a run to stop. The run may finish before it stops.
+// cancelRun asks a run to stop. The run may still complete.
 func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connector.Result, *connector.Error) {
 	state, failed := c.readAndCompare(ctx, call)
 	if failed != nil {
@@ -113,7 +124,7 @@ func (c *Connector) cancelRun(ctx context.Context, call connector.Call) (connect
 	if status, _ := rest.TextOf(state, "status"); status == "completed" {
 		return connector.Result{}, rest.TargetChanged("the run is over")
 	}
-	_, id := place(call)
+	_, id := splitReference(call)
 	res, _, failed := c.send(ctx, http.MethodPost, path(call, "actions", "runs", id, "cancel"), "", http.StatusAccepted)
 	res.ExternalID = call.Target.EntityRef
 	return res, failed

@@ -199,7 +199,7 @@ func (b *builder) rule(at string, cfg Rule) rule {
 		b.fail(at+".outcome", errors.New("must be applied, transient, terminal, ambiguous or not_sent"))
 	}
 	if cfg.Code != "" && !gatehouse.ValidName(cfg.Code) {
-		b.fail(at+".code", errors.New("must be letters, digits, or any of ._-"))
+		b.fail(at+".code", errors.New(gatehouse.NameRule))
 	}
 	return r
 }

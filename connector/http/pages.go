@@ -19,7 +19,7 @@ const (
 	defaultPages = 10
 )
 
-// The ways to the next page, beside a JSON pointer.
+// The ways to the next page, besides a JSON pointer.
 const (
 	nextLink   = "link"
 	nextOffset = "offset"

@@ -45,7 +45,8 @@ func TestTemplates(t *testing.T) {
 			`POST /api/x?ref=a+b%3Fc%23d%26e%3D%252F%22%27%C3%A9&v=7 `},
 		"body takes values": {
 			httpconn.Operation{Path: "/x",
-				Body: `{"fields": "{proposed_change}", "was": "{current_state.status}", "n": "{proposed_change.n}", "say": "{action_id} says {proposed_change.note}"}`},
+				Body: `{"fields": "{proposed_change}", "was": "{current_state.status}", "n": "{proposed_change.n}", ` +
+					`"say": "{action_id} says {proposed_change.note}"}`},
 			`POST /api/x {"fields":` + string(hostile.ProposedChange) +
 				`,"n":12345678901234567890.10,"say":"act_1 says \"}, \"admin\": true, \"x\": \"","was":"open"}`,
 		},

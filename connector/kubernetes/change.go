@@ -262,8 +262,8 @@ func (c *Connector) create(ctx context.Context, call connector.Call, p place) (c
 	return res, nil
 }
 
-// created searches for a call's object. Another object of the same name is a failure. It returns there together
-// with a failure if the object is not as approved.
+// created searches for a call's object. Another object of the same name is a failure. If the object is not as
+// approved, created returns true together with a failure.
 func (c *Connector) created(
 	ctx context.Context, call connector.Call, p place,
 ) (connector.Result, bool, *connector.Error) {

@@ -146,7 +146,8 @@ func (c *Connector) Probe(ctx context.Context) error {
 			return fmt.Errorf("resource %s: its kind is %s", name, gatehouse.Quote(got))
 		}
 		if got, _ := all[at].Get("namespaced"); (got == "true") != (len(r.Namespaces) > 0) {
-			return fmt.Errorf("resource %s: namespaces are required for a namespaced resource, and for no other", name)
+			return fmt.Errorf(
+				"resource %s: namespaces are required for a namespaced resource, and not allowed for any other", name)
 		}
 	}
 	return nil

@@ -34,7 +34,8 @@ type stored struct {
 
 var (
 	objectPath = regexp.MustCompile(
-		`^/(api/v1|apis/apps/v1)(?:/namespaces/([a-z0-9-]+))?/(deployments|configmaps|namespaces)(?:/([a-z0-9.-]+))?(/scale)?$`)
+		`^/(api/v1|apis/apps/v1)(?:/namespaces/([a-z0-9-]+))?/(deployments|configmaps|namespaces)(?:/([a-z0-9.-]+))?(` +
+			`/scale)?$`)
 	kinds = map[string]string{"deployments": "Deployment", "configmaps": "ConfigMap", "namespaces": "Namespace"}
 )
 

@@ -220,7 +220,8 @@ func TestForgotten(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	c.do("APPLY", c.deployments()+"/web", "gatehouse",
-		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","annotations":{"team":"shop"}},"spec":{"replicas":2}}`)
+		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","annotations":{"team":"shop"}},`+
+			`"spec":{"replicas":2}}`)
 	k := c.connector(nil)
 	_, err := k.Execute(t.Context(), c.call("apply", five, two))
 	if detail := wantFailure(t, err, connector.Terminal, "not_as_approved"); !strings.Contains(detail,

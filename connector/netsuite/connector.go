@@ -33,8 +33,8 @@ type Connector struct {
 	oauth2      *oauth2
 	tba         *rest.OAuth1
 	timeout     time.Duration
-	// records serialises this process's updates of class C to one record, which take several
-	// requests to compare and write.
+	// records lets this process make one class C update of a record at a time: each compares and writes in several
+	// requests.
 	records rest.Keyed
 }
 
@@ -119,7 +119,7 @@ func (c *Config) check() error {
 			return errors.New("restlet: needs script and deploy, each an id or a number")
 		}
 		if r.Reads != "" && (r.Reads != viaREST || r.Protocol == protocolGatehouse) {
-			return errors.New("restlet.reads: must be rest, and is for the protocol plain")
+			return errors.New("restlet.reads: must be rest, and needs the protocol plain")
 		}
 		switch r.Protocol {
 		case "":
@@ -240,7 +240,7 @@ func (c *Connector) Declared(call connector.Call) (out gatehouse.Declared) {
 		case e.hasInactive():
 			out.Undo = connector.UndoExcept("the record stays, inactive")
 		default:
-			out.Undo = connector.NoUndo("a transaction that was created stays")
+			out.Undo = connector.NoUndo("a record that was created stays")
 		}
 	}
 	return out

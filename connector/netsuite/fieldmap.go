@@ -180,7 +180,7 @@ func compileField(name string, cfg Field, linesToo bool) (*field, error) {
 	case f.Level != 0 && !f.Level.Valid():
 		return nil, errors.New("level: must be 1 to 5")
 	case f.Type != typeText && f.MaxLength != 0, f.MaxLength < 0:
-		return nil, errors.New("max_length: is for a text")
+		return nil, errors.New("max_length: is for a text, and must not be negative")
 	case f.Type != typeDate && f.Format != "":
 		return nil, errors.New("format: is for a date")
 	case f.Type != typeChoice && len(f.Values) != 0:
@@ -209,7 +209,8 @@ func compileLines(f *field, linesToo bool) (*field, error) {
 	case len(f.Lines) == 0:
 		return nil, errors.New("lines: at least one field is needed")
 	case f.Level != 0:
-		return nil, errors.New("level: lines can be named in a create only, which no field lowers")
+		return nil, errors.New("level: lines can be set in a create only, " +
+			"and no level of a field lowers the floor of a create")
 	}
 	var err error
 	f.lines, err = compileFields("lines", f.Lines, false)

@@ -36,7 +36,7 @@ func (c *Config) operationFloor(op string) gatehouse.RiskLevel {
 // Floor implements [connector.Floorer]. If each field of an update has a declared level, and the update
 // operation has no declared floor, the update has the highest of these levels. Any other call has the
 // operation's floor; a higher level of one of its fields raises the floor. A call with an unknown entity
-// type, or with entity_refs and another operation than bulk_update, has L5.
+// type or operation, or with entity_refs and another operation than bulk_update, has L5.
 func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	e, ok := c.entities[call.Target.EntityType]
 	_, known := c.Operation(call.Operation)

@@ -166,7 +166,7 @@ func expectation(call connector.Call) gatehouse.JSON {
 	return "{}"
 }
 
-// differing lists the members of a change that the record does not have.
+// differing lists the members of a change whose values the record does not have.
 func (e *entity) differing(r *record, change gatehouse.JSON) []string {
 	members, _ := change.Fields()
 	var out []string

@@ -50,7 +50,7 @@ type Auth struct {
 
 // Object holds an operator's declarations for an object.
 type Object struct {
-	// KeyField is a custom text field, an external id and unique. The operation create requires it.
+	// KeyField is a custom text field that is a unique external id. The operation create requires it.
 	KeyField string `yaml:"key_field"`
 	// Fields maps fields to levels, for update.
 	Fields connector.FieldLevels `yaml:"fields"`
@@ -83,7 +83,7 @@ func (c *Config) validate() error {
 	case c.Type != "" && c.Type != "salesforce":
 		return fmt.Errorf("type: is %s, not salesforce", gatehouse.Quote(c.Type))
 	case c.APIVersion != "" && (!versionForm.MatchString(c.APIVersion) || c.APIVersion < leastVersion):
-		return fmt.Errorf("api_version: must be such as %s, and at least %s", defaultVersion, leastVersion)
+		return fmt.Errorf("api_version: must be a version such as %s, and at least %s", defaultVersion, leastVersion)
 	case !clientForm.MatchString(c.Auth.ClientID):
 		return errors.New("auth.client_id: must be the app's consumer key")
 	case (c.Auth.ClientSecret == nil) == (c.Auth.PrivateKey == nil):

@@ -32,7 +32,7 @@ func errorCode(doc gatehouse.JSON) string {
 }
 
 // outcome classifies an unsuccessful answer. Salesforce's codes prove more than the status: a
-// request is one transaction, which an error below 500 has rolled back.
+// request is one transaction, and a status below 500 means that it was rolled back.
 func outcome(a *rest.Answer) *connector.Error {
 	e := a.Failure()
 	doc := a.JSON()

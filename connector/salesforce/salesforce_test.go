@@ -346,7 +346,9 @@ func TestConfig(t *testing.T) {
 		"objects.Opportunity.key_field": func(c *salesforce.Config) {
 			c.Objects["Opportunity"] = salesforce.Object{KeyField: "Name"}
 		},
-		"objects.opportunity: the name occurs in two spellings": func(c *salesforce.Config) { c.Objects["opportunity"] = salesforce.Object{} },
+		"objects.opportunity: the name occurs in two spellings": func(c *salesforce.Config) {
+			c.Objects["opportunity"] = salesforce.Object{}
+		},
 		"objects.Opportunity.operations.undelete": func(c *salesforce.Config) {
 			c.Objects["Opportunity"] = salesforce.Object{Operations: map[string]salesforce.Operation{"undelete": {}}}
 		},

@@ -70,8 +70,8 @@ func (c *Connector) refused(ctx context.Context, call connector.Call, failed *co
 	return failed
 }
 
-// notAsApproved compares a record with the approved change. If the instance has applied no
-// approved value and changed nothing else since before, it has ignored the write.
+// notAsApproved compares a record with the approved change. If the record shows its version, and neither
+// the version nor an approved field differs from before, the instance has ignored the write.
 func notAsApproved(call connector.Call, before, after record) *connector.Error {
 	members, _ := call.ProposedChange.Fields()
 	var wrong []string

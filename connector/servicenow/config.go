@@ -28,7 +28,7 @@ type Config struct {
 	Auth Auth `yaml:"auth" form:"first"`
 	// Tables are the tables that actions can name.
 	Tables map[string]Table `yaml:"tables" form:"first"`
-	// Condition makes update and assign of class B. Optional.
+	// Condition gives update and assign class B. Optional.
 	Condition *Condition `yaml:"condition"`
 	// Timeout limits a call with its reads before and after, 30s by default.
 	Timeout gatehouse.Span `yaml:"timeout"`

@@ -21,6 +21,6 @@
 // # not_as_approved
 //
 // If no approved value was applied and sys_mod_count is unchanged, the instance has
-// ignored the write: terminal. If the instance has applied only a part, or other values, the
-// outcome is ambiguous and a person has to check it.
+// ignored the write, and the error is terminal. If the instance has applied only a part,
+// or other values, the outcome is ambiguous and a person has to check it.
 package servicenow

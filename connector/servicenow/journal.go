@@ -31,7 +31,7 @@ func (c *Connector) note(ctx context.Context, call connector.Call) (connector.Re
 		return connector.Result{}, rest.NothingSent(failed)
 	}
 	if there {
-		res := connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(noteID(entry).json)}
+		res := connector.Result{ExternalID: on.externalID(), ResponseMetadata: rest.Found(withoutText(entry).json)}
 		return res, noteDiffers(call, entry)
 	}
 	body := marshal(map[string]string{journalOf(call.Operation): noteText(call)})
@@ -70,8 +70,8 @@ func noteDiffers(call connector.Call, entry record) *connector.Error {
 	}
 }
 
-// noteID is a note without its text.
-func noteID(entry record) record {
+// withoutText is a note without its text.
+func withoutText(entry record) record {
 	return record{entry.fields([]string{"sys_id", "element", "element_id"})}
 }
 

@@ -30,7 +30,7 @@ func (c *Connector) readBack(
 	case opWorkNote, opComment:
 		found, there, failed = c.noted(ctx, call)
 		there = there && noteDiffers(call, found) == nil
-		found = noteID(found)
+		found = withoutText(found)
 	case opAddLabel:
 		var id string
 		if id, failed = c.labelID(ctx, call); failed == nil {

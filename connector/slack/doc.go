@@ -1,4 +1,4 @@
-// Package slack posts, edits and deletes messages of a Slack app's own bot, by the Web API
+// Package slack posts, edits and deletes messages of a Slack app's own bot, through the Web API
 // (https://docs.slack.dev/reference/methods).
 //
 // Posting is not idempotent, and no method is conditional: every operation is of class C. A posted

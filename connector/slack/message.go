@@ -2,6 +2,7 @@ package slack
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -46,7 +47,7 @@ func (m message) postedBy(call connector.Call) bool {
 	return kind == eventType && id == call.ActionID
 }
 
-// find reads a message. The result there is false if Slack's answer does not contain the message, or is
+// find reads a message. It returns false for there if Slack's answer does not contain the message, or is
 // thread_not_found.
 func (c *Connector) find(ctx context.Context, channel, ts string) (m message, there bool, failed *connector.Error) {
 	// Unlike conversations.history, this method also finds replies in a thread.
@@ -90,11 +91,14 @@ func (c *Connector) posted(ctx context.Context, call connector.Call) (m message,
 			}
 		}
 		if next == "" {
-			break
+			return message{}, false, nil
 		}
 		query.Set("cursor", next)
 	}
-	return message{}, false, nil
+	return message{}, false, &connector.Error{
+		Kind: connector.Terminal, Code: "too_many_messages",
+		Detail: fmt.Sprintf("at most %d messages are searched for that of an earlier attempt", maxPages*100),
+	}
 }
 
 // list asks for messages; next is the cursor of the next page.

@@ -203,6 +203,22 @@ func TestAnswerLost(t *testing.T) {
 	}
 }
 
+// TestTooManyMessages: with too many messages to search, a second attempt does not post its message again.
+func TestTooManyMessages(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	for i := range 1001 {
+		f.add(channel, fmt.Sprint(i), "UOTHER")
+	}
+	p := post("once")
+	p.Attempt = 2
+	_, err := newConnector(t, config(f)).Execute(t.Context(), p)
+	wantFailure(t, err, connector.Terminal, "too_many_messages")
+	if f.count() != 0 {
+		t.Errorf("%d effects", f.count())
+	}
+}
+
 // TestErrors: what each of Slack's own errors proves.
 func TestErrors(t *testing.T) {
 	t.Parallel()

@@ -29,7 +29,7 @@ type Config struct {
 	IdempotencyTable string `yaml:"idempotency_table"`
 	// KeyRetention is how long the rows of the idempotency table are kept; forever by default.
 	KeyRetention gatehouse.Duration `yaml:"key_retention"`
-	// Operations declares single operations.
+	// Operations declares individual operations.
 	Operations map[string]Operation `yaml:"operations"`
 }
 

@@ -40,7 +40,7 @@ var (
 )
 
 // New makes a connector from a configuration. It opens no connection, because a target that is down
-// must not keep Gatehouse from starting. The caller must close it.
+// must not keep Gatehouse from starting. The caller must close the connector.
 func New(_ context.Context, cfg Config, secrets func(name string) (string, error)) (connector.Connector, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (c *Connector) Declared(call connector.Call) gatehouse.Declared {
 	return out
 }
 
-// Operation accepts insert, update, delete, each of them with the prefix "bulk_", upsert and
+// Operation accepts insert, update, delete, bulk_insert, bulk_update, bulk_delete, upsert and
 // update_where. All are of class A, because the idempotency record commits together with the change.
 func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	if _, _, ok := splitOperation(name); !ok {

@@ -67,7 +67,7 @@ func (c mysqlConnector) Connect(ctx context.Context) (driver.Conn, error) {
 
 func (mysqlDialect) quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// columns refuses a table of another storage engine than InnoDB: a rollback would undo the idempotency
+// columns refuses a table whose storage engine is not InnoDB: a rollback would undo the idempotency
 // record, but not the change. It also refuses a view, because the catalogue does not show which tables
 // the view reads.
 func (mysqlDialect) columns(ctx context.Context, q querier, table string) ([]column, error) {

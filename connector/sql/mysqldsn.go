@@ -16,7 +16,7 @@ import (
 
 // parseMySQL reads mysql://user:password@host:port/database. The parameters are socket (a path
 // instead of a host), tls (verify, or none on this host) and ca, cert and key (files). Without
-// tls, a connection to another host is encrypted and verified, one on this host is not encrypted.
+// tls, a connection to another host is encrypted and verified; one to this host is not encrypted.
 func parseMySQL(dsn, password string) (*mysql.Config, error) {
 	u, query, err := serverURL("mysql", dsn, "socket", "tls", "ca", "cert", "key")
 	if err != nil {

@@ -124,7 +124,7 @@ func newPlan(call connector.Call, cfg Config, t *table) (*plan, error) {
 }
 
 // upserted returns the operation that an upsert carries out: an update if the call names a version or a
-// pre-image, so that the proposer has seen the row; else an insert.
+// pre-image, because the proposer has then seen the row; else an insert.
 func upserted(call connector.Call) string {
 	if call.Target.Version == "" && (isNull(call.CurrentState) || call.CurrentState == "{}") {
 		return opInsert

@@ -276,7 +276,8 @@ func TestPreviewHangs(t *testing.T) {
 		tg.exec(t, map[string]string{
 			"sqlite": `CREATE VIEW endless AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;
 				CREATE TRIGGER hangs AFTER UPDATE ON items BEGIN SELECT count(*) FROM endless; END`,
-			"postgres": `CREATE FUNCTION hangs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$`,
+			"postgres": `CREATE FUNCTION hangs() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN ` +
+				`NEW; END $$`,
 			"mariadb": `CREATE TRIGGER hangs BEFORE UPDATE ON items FOR EACH ROW
 				SET NEW.note = sleep(60)`,
 		}[engine])
@@ -322,7 +323,8 @@ func TestPreviewSession(t *testing.T) {
 	t.Parallel()
 	tg, c := newShop(t, "postgres")
 	for _, s := range []string{
-		`CREATE FUNCTION locks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN NEW; END $$`,
+		`CREATE FUNCTION locks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_lock(4711); RETURN ` +
+			`NEW; END $$`,
 		`CREATE TRIGGER locks BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION locks()`,
 	} {
 		tg.exec(t, s)

@@ -142,7 +142,8 @@ CREATE TABLE items (
   sku VARCHAR(200) PRIMARY KEY, version INTEGER NOT NULL, price TEXT, qty BIGINT,
 	name TEXT NOT NULL DEFAULT '', note TEXT
 );
-INSERT INTO items VALUES ('SKU-1042', 7, '10.00', 9007199254740993, 'lamp', NULL), ('SKU-2', 1, '1.00', 2, 'bulb', 'x'), ('SKU-3', 1, '3.00', 3, 'cord', NULL);
+INSERT INTO items VALUES ('SKU-1042', 7, '10.00', 9007199254740993, 'lamp', NULL),
+  ('SKU-2', 1, '1.00', 2, 'bulb', 'x'), ('SKU-3', 1, '3.00', 3, 'cord', NULL);
 `
 
 func items(dsn string) sqlconn.Config {

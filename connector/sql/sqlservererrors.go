@@ -15,7 +15,7 @@ var sqlserverErrors = classesOf(map[errorClass][]int32{
 		596, 701, 802, 921, 922, 924, 952, 976, 978, 983, 1101, 1105, 3908, 6005, 8645, 8651, 9001, 9002, 10928, 10929,
 		17142, 17189, 40197, 40501, 40613, 49918, 49919, 49920,
 	},
-	// Logins, rights, and databases that only read.
+	// Logins, rights, and read-only databases.
 	{connector.Terminal, "forbidden"}: {
 		229, 230, 262, 297, 300, 916, 1088, 3906, 4060, 18450, 18452, 18456, 18470, 18486, 18487, 18488,
 	},

@@ -166,8 +166,10 @@ func TestPostgresOwnTypes(t *testing.T) {
 	tg := newTarget(t, "postgres", `
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE DOMAIN cents AS bigint CHECK (VALUE >= 0);
-CREATE TABLE vals (id uuid PRIMARY KEY, m mood, arr int[], iv interval, by bytea, net inet, c cents, tz timestamptz, twice bigint GENERATED ALWAYS AS (c * 2) STORED);
-INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}', '90 minutes', '\x00ff', '10.0.0.1', 5, '2026-01-02T03:04:05+02');`)
+CREATE TABLE vals (id uuid PRIMARY KEY, m mood, arr int[], iv interval, by bytea, net inet, c cents, tz timestamptz,
+  twice bigint GENERATED ALWAYS AS (c * 2) STORED);
+INSERT INTO vals VALUES ('6f1f2a3e-0000-4000-8000-000000000001', 'sad', '{1,2}', '90 minutes', '\x00ff', '10.0.0.1',
+  5, '2026-01-02T03:04:05+02');`)
 	c := newConnector(t, valuesConfig(tg.dsn))
 	const ref = "6f1f2a3e-0000-4000-8000-000000000001"
 	all := `SELECT vals::text FROM vals`

@@ -143,7 +143,7 @@ func (c *condition) parse(j gatehouse.JSON) string {
 	return ""
 }
 
-// checkWhere matches a condition and a change with the columns.
+// checkWhere checks a condition and a change against the columns.
 func (p *plan) checkWhere(v *gatehouse.Violations, entity Entity) {
 	p.checkChange(v, "/proposed_change/set", nil, p.common, entity)
 	for i, c := range p.where.where {
@@ -321,8 +321,8 @@ func rowCount(n gatehouse.JSON) gatehouse.JSON {
 	return gatehouse.ObjectJSON(gatehouse.Member{Name: "rows", Value: n})
 }
 
-// readMatch reads the present number of matching rows. A number above max_rows cannot be proposed
-// again.
+// readMatch reads the present number of matching rows. It fails for a number above max_rows, because the
+// number in current_state must be at most max_rows.
 func (c *Connector) readMatch(ctx context.Context, p *plan) (connector.Snapshot, error) {
 	refs, err := c.match(ctx, c.reader, p, false)
 	switch {

@@ -132,7 +132,7 @@ func (c *Config) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.StateMachines)) {
 		floor := c.StateMachines[name].Floor
 		if !machineForm.MatchString(name) || floor != 0 && !floor.Valid() {
-			return fmt.Errorf("state_machines.%s: needs a name as AWS takes it, and a floor of 1 to 5, if any", name)
+			return fmt.Errorf("state_machines.%s: needs a name that AWS accepts, and a floor of 1 to 5, if any", name)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {

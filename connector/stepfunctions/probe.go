@@ -42,7 +42,7 @@ func (c *Connector) ProbeReport(ctx context.Context) (string, error) {
 		case x.answer.Status == http.StatusOK:
 			return accepted, nil
 		case kind == "AccessDeniedException":
-			// The front of AWS, which checks permissions, writes Message, and Step Functions itself message.
+			// The AWS front end, which checks permissions, sends Message; Step Functions itself sends message.
 			text := cmp.Or(rest.Text(x.doc, "Message"), rest.Text(x.doc, "message"))
 			caller := callerForm.FindStringSubmatch(text)
 			if caller != nil && caller[1] != c.cfg.Account {

@@ -14,8 +14,8 @@ import (
 // their code is CodeGone or CodeClosed if the task no longer waits.
 type Tasks struct{ c *Connector }
 
-// The error codes for a task that no longer waits. Succeed and Fail return CodeGone if no attempt
-// from here has answered the task, and CodeClosed if that is not known. Heartbeat always returns
+// The error codes for a task that no longer waits. Succeed and Fail return CodeGone if no earlier
+// attempt has answered the task, and CodeClosed if that is not known. Heartbeat always returns
 // CodeGone.
 const (
 	CodeGone   = string(gatehouse.CodeTargetChanged)

@@ -112,7 +112,7 @@ func (c *Connector) outcome(
 	}
 	if names := op.differing(call, made); len(names) > 0 {
 		return res, &connector.Error{
-			Code: "not_as_approved", Detail: "Stripe has made another change than the approved one: " +
+			Code: "not_as_approved", Detail: "Stripe's change differs from the approved one in: " +
 				strings.Join(names, ", "),
 		}
 	}

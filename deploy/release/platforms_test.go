@@ -64,7 +64,8 @@ func (s *sources) parse(_ *token.FileSet, name string, src []byte) (*ast.File, e
 // check reports type errors in the program's own packages.
 func (s *sources) check(t *testing.T, platform string, env []string) int {
 	t.Helper()
-	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax
+	mode := packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
+		packages.NeedDeps | packages.NeedTypes | packages.NeedSyntax
 	loaded, err := packages.Load(&packages.Config{
 		Mode: mode, Dir: s.home, Env: env, Fset: s.fset, ParseFile: s.parse,
 	}, "./cmd/gatehouse")

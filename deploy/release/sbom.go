@@ -45,7 +45,9 @@ func (d *dist) sbom(b binary) ([]byte, error) {
 	main.Type = cdx.ComponentTypeApplication
 	main.Hashes = &[]cdx.Hash{{Algorithm: cdx.HashAlgoSHA256, Value: hex.EncodeToString(sum[:])}}
 	main.Licenses = &cdx.Licenses{{License: &cdx.License{ID: "Apache-2.0"}}}
-	main.Properties = &[]cdx.Property{{Name: "commit", Value: d.revision()}, {Name: "platform", Value: b.os + "/" + b.arch}}
+	main.Properties = &[]cdx.Property{
+		{Name: "commit", Value: d.revision()}, {Name: "platform", Value: b.os + "/" + b.arch},
+	}
 
 	components := []cdx.Component{component("std", info.GoVersion, "")}
 	for _, m := range info.Deps {

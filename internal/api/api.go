@@ -282,8 +282,7 @@ func (s *Server) byMethod(m methods) http.Handler {
 	})
 }
 
-// unknownPath answers requests for unknown paths under /api/: 401 without a valid key, as for all paths under
-// /api/, and else 404.
+// unknownPath answers requests for unknown paths under /api/: 401 without a valid key, and else 404.
 func (s *Server) unknownPath() http.Handler { return s.authenticated(s.notFound) }
 
 func (s *Server) notFound(http.ResponseWriter, *http.Request) error {

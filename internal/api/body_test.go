@@ -256,7 +256,8 @@ func TestQueries(t *testing.T) {
 		}
 	}
 	w := request{
-		path: "/api/v1/proposed-actions?status=pending&action_type=x&risk_level=3&proposed_by=bot&q=SKU&sort=urgency&limit=200&cursor=c", key: "gth_aud"}.send(s)
+		path: "/api/v1/proposed-actions?status=pending&action_type=x&risk_level=3&proposed_by=bot&q=SKU&sort=urgency" +
+			"&limit=200&cursor=c", key: "gth_aud"}.send(s)
 	if w.Code != http.StatusOK {
 		t.Fatal(w.Code, w.Body)
 	}

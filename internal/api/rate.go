@@ -157,7 +157,7 @@ func (b *buckets) report(ctx context.Context, p *gatehouse.Principal, k *bucket)
 		k.unreported += n
 		if ctx.Err() == nil {
 			b.again = now.Add(spendPause)
-			b.log.Warn("the store did not answer: this process counts the rate limit alone", "error", err)
+			b.log.Warn("the store did not answer: this process applies the rate limit on its own", "error", err)
 		}
 		return nil
 	}

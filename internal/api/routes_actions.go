@@ -37,9 +37,8 @@ func (s *Server) actionRoutes() []route {
 			method: "GET", path: "/proposed-actions", name: "listActions", tag: tagActions,
 			summary: "List actions",
 			doc: "Lists the newest first; sort=urgency lists pending ones by due bucket, then risk, then age. All pages " +
-				"together " +
-				"list every action exactly once, even if actions change meanwhile. Archived actions (archived_at) are listed with " +
-				"archived=true only.",
+				"together list every action exactly once, even if actions change meanwhile. Archived actions (archived_at) " +
+				"are listed with archived=true only.",
 			roles: readers, cached: true, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Action]](),
 			query: paging(
 				param{name: "status", kind: paramEnum, enum: words(gatehouse.Statuses()), doc: "Only actions in this state."},
@@ -144,7 +143,7 @@ func (s *Server) actionRoutes() []route {
 				"old one in " +
 				"supersedes and the caller in rebased_by; the old one becomes superseded, and its votes do not carry over. The " +
 				"caller does not " +
-				"contribute to the content, and may decide it. The reason of cannot_rebase is unchanged, target_gone, " +
+				"contribute to the content, and may decide it. The reason of cannot_rebase is one of unchanged, target_gone, " +
 				"unreadable, " +
 				"state_too_large, state_invalid or proposer_disabled. busy: the target did not answer. Nothing is stored then.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, object: ObjectAction,
@@ -156,16 +155,15 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
 			summary: "Edit the change of a pending action, or correct a failed one",
-			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the target " +
-				"refused: its dead letter is closed, and the action stays failed. " +
-				"Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
-				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, edited_by " +
-				"names the caller, edit.changes has each differing field by proposer and by editor, and the policy judges the " +
-				"edited change. The old action becomes superseded, and its votes do not carry over. The editor may approve the " +
+			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the " +
+				"target refused: its dead letter is closed, and the action stays failed. Takes the whole new change, or a JSON " +
+				"merge patch (RFC 7396) of the old one, with the digest of what was seen and a note for the proposer. It makes " +
+				"a new revision: the proposer stays, edited_by names the caller, edit.changes has each differing field, with " +
+				"the proposer's and the editor's value, and the policy judges the edited change. The old action becomes superseded, and its votes do not carry over. The editor may approve the " +
 				"revision where the policy allows it: alone up to L3 unless its edits.approve_up_to says otherwise, and as one " +
 				"of several. With approve, the caller's approval is stored with the edit, or neither is. With dry_run nothing is " +
-				"stored, and the answer is the revision as it would be: 200, without id and digest. The reason of cannot_edit is " +
-				"unchanged, denied, not_editable or proposer_disabled; for a correction also others_approve or " +
+				"stored, and the answer is the revision as it would be: 200, without id and digest. The reason of cannot_edit is one " +
+				"of unchanged, denied, not_editable or proposer_disabled; for a correction also others_approve or " +
 				"dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,

@@ -29,7 +29,7 @@ func (s *Server) auditRoutes() []route {
 			handler: noBody(s.listEntries),
 		}, {
 			method: "GET", path: "/audit/head", name: "getLogHead", tag: tagAudit,
-			summary: "Read size and root hash of the log", doc: "The tree head of RFC 6962.",
+			summary: "Read the size and the root hash of the log", doc: "The tree head of RFC 6962.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.LogHead](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Audit.Head(ctx))

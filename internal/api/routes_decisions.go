@@ -35,7 +35,7 @@ func (s *Server) decisionRoutes() []route {
 			summary: "Approve or reject an action",
 			doc: "code is the outcome: decided, vote_recorded (the quorum is not met yet), or already_approved / " +
 				"already_rejected when the person repeats the standing decision. digest is required to approve. " +
-				"An approval is held for the action's hold before it is sent. " +
+				"An approved action waits for its hold before it is sent. " +
 				"A rejection takes effect at once or, with hold: true, after the same time: until then the action " +
 				"is pending, approval.rejects_at says when, and undo takes it back.",
 			roles: approvers, token: tokenRequired, cached: true, object: ObjectAction, decides: "decide",

@@ -23,8 +23,8 @@ func (s *Server) deviceRoutes() []route {
 		{
 			method: "GET", path: "/devices", name: "listDevices", tag: tagNotifications,
 			summary: "List your devices",
-			doc: "Lists the browsers in which the caller gets notifications by web push, the newest first. People add browsers " +
-				"in the console.",
+			doc: "Lists the browsers in which the caller gets notifications by web push, the newest first. People add " +
+				"browsers in the console.",
 			status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Device]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDevices(ctx)) }),
 		}, {

@@ -37,8 +37,9 @@ func (s *Server) dispatchRoutes() []route {
 		}, {
 			method: "GET", path: "/pushes/health", name: "dispatchHealth", tag: tagDispatch,
 			summary: "Show the health of connectors and queue",
-			doc: "Each connector has its breaker, the pushes that wait, the outcomes of the last hour, and the last success and " +
-				"error of the last 24 hours. The queue has its depth and the age of its oldest push at 48 points of these hours.",
+			doc: "Each connector has its breaker, the pushes that wait, the outcomes of the last hour, and the last success " +
+				"and error of the last 24 hours. The queue has its depth and the age of its oldest push at 48 points of these " +
+				"hours.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.DispatchHealth](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Dispatch.DispatchHealth(ctx))

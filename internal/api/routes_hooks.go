@@ -34,7 +34,7 @@ var hookRoute = route{
 	doc: "Needs no key: the signature that the workflow's trigger requires authenticates the request. It covers the " +
 		"unchanged bytes of the body. 202 when it starts a run, 200 when this delivery has already started one.",
 	status: http.StatusAccepted, replays: true, out: typeOf[received](), open: true,
-	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; default by default."}},
+	query: []param{{name: "tenant", max: 128, doc: "The workflow's tenant; if absent, the tenant named default."}},
 	codes: []gatehouse.Code{gatehouse.CodeBadSignature, gatehouse.CodeNotFound},
 }
 

@@ -47,10 +47,9 @@ func (s *Server) keeperRoutes() []route {
 		}, {
 			method: "POST", path: "/pushes/mark-unknown", name: "markUnknown", tag: tagDispatch,
 			summary: "Hold back pushes that a restored backup would send again",
-			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the code restored, so that " +
-				"none is sent before its outcome " +
-				"is resolved. A dry run unless dry_run is false. Only pushes of the caller's tenant are marked; another tenant " +
-				"is not_found.",
+			doc: "Marks the queued and leased pushes that were made before a time as unknown, with the error code " +
+				"`restored`, so that none is sent before its outcome is resolved. A dry run unless dry_run is false. Only " +
+				"pushes of the caller's tenant are marked; another tenant is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
 			example: `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
 			handler: body((*gatehouse.MarkUnknownRequest).Validate,

@@ -63,7 +63,7 @@ func (s *Server) notificationRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,
-			summary: "Send a notification again now", doc: "The notification must have failed, or wait for another try.",
+			summary: "Send a notification again now", doc: "The notification must have failed, or be waiting for another try.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes:   []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
 			example: `{"id":"ntf_1"}`,

@@ -80,13 +80,15 @@ var reviewRoutes = []route{
 		doc:     reviewDoc + "It changes nothing. state is pending, decided, expired, superseded, revoked or not_yours.",
 		status:  http.StatusOK, out: typeOf[reviewAnswer](), query: reviewQuery[:1], codes: reviewCodes,
 	}, {
-		method: "POST", path: "/reviews/{review_id}/approve", name: "approveReview", tag: tagDecisions, open: true, decides: "link",
+		method: "POST", path: "/reviews/{review_id}/approve", name: "approveReview", tag: tagDecisions,
+		open: true, decides: "link",
 		summary: "Approve by a link",
 		doc: reviewDoc + "Deciding needs another proof: the recipient's API key in Authorization, or the code of the mail " +
 			"where the policy lets a code decide. The edit token is not needed. L4 and L5 are not decided by a link.",
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	}, {
-		method: "POST", path: "/reviews/{review_id}/reject", name: "rejectReview", tag: tagDecisions, open: true, decides: "link",
+		method: "POST", path: "/reviews/{review_id}/reject", name: "rejectReview", tag: tagDecisions,
+		open: true, decides: "link",
 		summary: "Reject by a link", doc: "Works as approveReview does.",
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	},

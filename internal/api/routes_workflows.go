@@ -44,10 +44,9 @@ func (s *Server) workflowRoutes() []route {
 		}, {
 			method: "GET", path: "/workflows/{id}", name: "getWorkflow", tag: tagWorkflows,
 			summary: "Read a workflow",
-			doc: "{id} is its name. The newest version with its source, the number of versions, the outcomes of the runs of " +
-				"the last 30 days, and the share " +
-				"of failed ones among those that have ended; null when none has. With version, that version alone. ETag is the " +
-				"digest of the source.",
+			doc: "{id} is its name. Returns the newest version with its source, the number of versions, the outcomes of the " +
+				"runs of the last 30 days, and the share of failed ones among those that have ended; null when none has. " +
+				"With version, returns that version alone. ETag is the digest of the source.",
 			roles: readers, object: ObjectWorkflow, status: http.StatusOK, out: typeOf[workflowView](),
 			query: []param{
 				{name: "version", kind: paramInteger, min: 1, max: math.MaxInt32, doc: "Which version; the newest by default."}},

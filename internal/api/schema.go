@@ -160,7 +160,7 @@ func reach(r huma.Registry, s *huma.Schema, seen map[string]bool) {
 }
 
 // completeProblem completes the schema of a problem (RFC 9457). It allows additional
-// members, because the members of a code's context are no properties of it.
+// members, because the schema does not list the members of a code's context.
 func completeProblem(r huma.Registry) {
 	r.Schema(typeOf[problem](), true, "")
 	s := r.Map()["Problem"]

@@ -201,7 +201,7 @@ func (c *checker) page(from int64, entries []*gatehouse.Entry, stored []gatehous
 	return from, len(entries) == c.size && from > begin
 }
 
-// compare compares the hashes that an entry completed with the stored ones, and
+// compare compares the stored hashes with those that an entry completed, and
 // returns the remaining stored ones.
 func (c *checker) compare(index int64, stored []gatehouse.Hash) []gatehouse.Hash {
 	if len(stored) < len(c.stored) {

@@ -193,7 +193,8 @@ func TestCheckSQLite(t *testing.T) {
 	}
 	leavesFrom := func(number int) string {
 		return fmt.Sprintf(
-			`tenant = 'default' AND seq IN (SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
+			`tenant = 'default' AND seq IN (
+  SELECT seq FROM audit_leaf WHERE tenant = 'default' ORDER BY seq LIMIT -1 OFFSET %d)`, number)
 	}
 	// batch joins pieces into a new blob for the only batch. A piece is two numbers, a range of the old
 	// blob in units of size bytes, or an SQL expression.

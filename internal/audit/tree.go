@@ -25,7 +25,7 @@ func leafHash(body gatehouse.JSON, buf []byte) (gatehouse.Hash, []byte) {
 }
 
 // Tree is the right edge of a Merkle tree: just enough to append to it and to know
-// its root, in memory logarithmic to its size. The zero Tree is empty. A Tree must
+// its root, in memory logarithmic in its size. The zero Tree is empty. A Tree must
 // not be copied.
 type Tree struct {
 	size int64

@@ -158,7 +158,7 @@ var figures = []figure{
 	{"steps", "steps of runs that do nothing", (*runner).steps, false},
 	{"parked", "a server with many parked runs", (*runner).parked, true},
 	{"triage", "whole runs with a model, an approval and a write", (*runner).triage, true},
-	{"flat", "a filled store beside one with a tenth, on PostgreSQL", (*runner).flat, true},
+	{"flat", "a filled store compared with one a tenth its size, on PostgreSQL", (*runner).flat, true},
 }
 
 // Names lists all figures.

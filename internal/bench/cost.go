@@ -22,7 +22,8 @@ const (
 	// scalePerTenant: the number of tenants is Options.Scale divided by scalePerTenant, at least 2, and at most the
 	// number of clients.
 	scalePerTenant = 50
-	// checkedTarget and costTarget are targets of docs/proof/performance.md, as parts of the rate of plain decisions.
+	// checkedTarget and costTarget are targets of docs/proof/performance.md, as fractions of the rate of
+	// plain decisions.
 	checkedTarget, costTarget = 0.8, 1 / 1.5
 )
 

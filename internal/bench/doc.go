@@ -14,9 +14,9 @@
 //     server are measured on child processes.
 //   - Both sides use the same engine with the same durability: SQLite files in one
 //     folder (WAL, synchronous=FULL, group commit), or databases on one PostgreSQL
-//     server (one statement per unit of work, 16 connections, and micro-batched) with fresh
-//     planner statistics. An answer is sent only after its data is durable. The CPU figures do
-//     not include the PostgreSQL server.
+//     server with fresh planner statistics (16 connections; a baseline sends one statement
+//     per unit of work, or one for a micro-batch of units). An answer is sent only after its
+//     data is durable. The CPU figures do not include the PostgreSQL server.
 //   - The rows that a side works on are stored before its clock starts, and the
 //     background work of the other side is finished by then.
 //   - The gate judges by ten rules, of which two match; the figure policy measures the

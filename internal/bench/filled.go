@@ -178,7 +178,7 @@ func (w *world) sequence(ctx context.Context) error {
 	}
 }
 
-// background does what a server's background does: it sequences the waiting leaves and indexes the actions.
+// background does the background work of a server: it sequences the waiting leaves and indexes the actions.
 func (w *world) background(ctx context.Context) error {
 	if err := w.sequence(ctx); err != nil {
 		return err

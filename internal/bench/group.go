@@ -5,8 +5,8 @@ import "iter"
 // groupBatch is the maximum number of callers that share a transaction, as in the store.
 const groupBatch = 64
 
-// group is the simplest group commit: each of its goroutines writes the waiting items in one transaction. No write
-// is expected to fail, so all callers of a batch get its error.
+// group is the simplest group commit: each of its goroutines writes the waiting items in one transaction. All
+// callers of a batch get the error of its write; no write is expected to fail.
 type group[T any] struct {
 	// write writes all items of the sequence in one transaction. Items that arrive meanwhile join the sequence.
 	write func(iter.Seq[T]) error
@@ -27,7 +27,7 @@ func newGroup[T any](writers int, write func(iter.Seq[T]) error) *group[T] {
 	return g
 }
 
-// do writes an item in the running or the next transaction, and returns when the item is durable.
+// do writes an item, and returns when the item is durable.
 func (g *group[T]) do(item T) error {
 	j := groupJob[T]{item: item, done: make(chan error, 1)}
 	g.queue <- j

@@ -15,7 +15,7 @@ type outcome struct {
 	done      int
 	elapsed   time.Duration
 	latencies []time.Duration // sorted
-	// cpu is the CPU time of the process meanwhile: server, client and background.
+	// cpu is the CPU time of the process during the measurement: server, client and background.
 	cpu time.Duration
 }
 

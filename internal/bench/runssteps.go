@@ -46,7 +46,7 @@ type lines struct{ stepper }
 
 // Is describes the baseline for the table.
 func (*lines) Is() string {
-	return "bare lease and completion, the same rows in batches of as many, one transaction a batch"
+	return "bare lease and completion of the same rows, in batches of the same size, one transaction per batch"
 }
 
 func (r *runner) lines(ctx context.Context, in databases, n int) (Queue, error) {

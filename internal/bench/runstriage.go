@@ -43,7 +43,7 @@ func (instant) Ask(
 	}, nil
 }
 
-func (instant) Most(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
+func (instant) MaxCost(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
 	return "0", "USD", true
 }
 

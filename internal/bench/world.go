@@ -54,7 +54,7 @@ type world struct {
 	template *gatehouse.Action
 	leaf     gatehouse.Leaf
 	// expiry, when set, is the longest time from an action's proposal to its expiry; next distributes
-	// the expiry times over the 23 hours before. end, when set, is the expiry time of each action.
+	// the expiry times over the last 23 hours of it. end, when set, is the expiry time of each action.
 	expiry time.Duration
 	end    time.Time
 }

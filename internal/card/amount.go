@@ -18,7 +18,7 @@ type Amount struct {
 	// its negated value.
 	Size, Change gatehouse.Decimal
 	// Set is true when an update writes a field whose earlier value is unknown, so
-	// that its new value counts in full, and for the total limit of a plan.
+	// that its new value counts in full. Set is also true for the total limit of a plan.
 	Set bool
 	// Fields is the number of changes that are added up.
 	Fields int

@@ -134,12 +134,12 @@ func currencyCode(j gatehouse.JSON) string {
 	return text
 }
 
-// numberBefore returns the value before in its currency's major unit.
+// numberBefore returns Before in the major unit of its currency.
 func (c *Change) numberBefore() (gatehouse.Decimal, bool) {
 	return c.number(c.Before, cmp.Or(c.CurrencyBefore, c.Currency))
 }
 
-// numberAfter returns the value after in its currency's major unit.
+// numberAfter returns After in the major unit of its currency.
 func (c *Change) numberAfter() (gatehouse.Decimal, bool) { return c.number(c.After, c.Currency) }
 
 func (c *Change) number(v Value, currency string) (gatehouse.Decimal, bool) {
@@ -172,8 +172,8 @@ func (c *Change) Worth(v Value, currency string) string {
 	return withCurrency(d, currency)
 }
 
-// countableDeclared is [Countable] for a change with declared amounts: each must be a number
-// with the declared currency. declared is false for a change without such amounts.
+// countableDeclared is [Countable] for a change with declared amounts: each must have a usable currency,
+// and its new value must be a number, null or absent. declared is false for a change without such amounts.
 func countableDeclared(a *gatehouse.Action, all []Change) (declared, countable bool) {
 	if a.Declared.IsZero() {
 		return false, false

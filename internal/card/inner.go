@@ -19,7 +19,7 @@ type Stretch struct {
 // maxInner is half the limit for the total size, in bytes, of the two texts that Inner compares.
 const maxInner = 4 << 10
 
-// Inner compares two texts that replace each other: prose by words, anything else
+// Inner compares a text with its replacement: prose by words, anything else
 // (an IBAN, an address, an id) by characters. ok is false when they differ so much
 // that marks would say nothing, and for texts that are equal, empty or longer than
 // 2 × maxInner together. The stretches of each side, joined, are that side.

@@ -18,9 +18,10 @@ func TestRevisedTargets(t *testing.T) {
 		older, newer gatehouse.Target
 		want         []string
 	}{
-		"the same":     {bulk, bulk, nil},
-		"another":      {bulk, gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "C"}}, []string{"/targets/1"}},
-		"one more":     {bulk, gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "B", "C"}}, []string{"/targets/2"}},
+		"the same": {bulk, bulk, nil},
+		"another":  {bulk, gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "C"}}, []string{"/targets/1"}},
+		"one more": {bulk, gatehouse.Target{EntityType: "item", EntityRefs: []string{"A", "B", "C"}},
+			[]string{"/targets/2"}},
 		"another type": {bulk, gatehouse.Target{EntityType: "order", EntityRefs: bulk.EntityRefs}, []string{"/target type"}},
 		"one instead": {bulk, gatehouse.Target{EntityType: "item", EntityRef: "A"},
 			[]string{"/target", "/targets/0", "/targets/1"}},

@@ -7,7 +7,7 @@ import (
 )
 
 // Moved returns the differences between the target states on which two proposals
-// were made, from the older to the newer: the version first, then the differing
+// are based, from the older to the newer: the version first, then the differing
 // fields. It does not cover the changes themselves.
 func Moved(older, newer *gatehouse.Action) []Change {
 	var w walker

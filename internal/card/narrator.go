@@ -25,7 +25,7 @@ type field struct {
 	name    string
 	rank    int
 	changes []Change
-	common  []Change // the effect on each record of one value for all
+	common  []Change // per record: the effect of a value that is set in all records
 }
 
 // largePayload is the size of pre-image and change, in bytes, up to which a

@@ -217,7 +217,8 @@ func TestSentences(t *testing.T) {
 		},
 		{
 			name: "a price for each", actionType: "mass_price_change", operation: "bulk_update", target: "item/A,B,C",
-			before:   `{"A":{"price":"1.00","currency":"USD"},"B":{"price":"2.00","currency":"USD"},"C":{"price":"9.00","currency":"USD"}}`,
+			before: `{"A":{"price":"1.00","currency":"USD"},"B":{"price":"2.00","currency":"USD"},"C":{"price":"9.00",` +
+				`"currency":"USD"}}`,
 			after:    `{"A":{"price":"1.50"},"B":{"price":"2.25"},"C":{"price":"9.00"}}`,
 			sentence: "Change price of 3 items, in total by +0.75 USD",
 			short:    "Change price of 3 items", button: "Change price of 3 items",

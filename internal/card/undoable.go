@@ -46,7 +46,7 @@ func UndoText(a *gatehouse.Action, now time.Time) string {
 func SaysIrreversible(undo string) bool { return strings.HasPrefix(undo, "Cannot ") }
 
 // undoneFields names the fields that change: "the price and cost". It is "the records" for a bulk operation, and
-// "it" if more than namedFields change or the operation is no update.
+// "it" for any other operation that is not an update of 1 to namedFields fields.
 func undoneFields(a *gatehouse.Action) string {
 	n := newNarrator(a, longInButton)
 	switch {

@@ -9,12 +9,11 @@ import (
 )
 
 // Artifact is a proposal's text diff, as its proposer gave it. The lines of its
-// blocks, each with its mark in front if the diff has one, make up the whole text:
-// nothing is left out.
+// blocks, as [Line.Raw] returns them, make up the whole text: nothing is left out.
 type Artifact struct {
 	Blocks []Block
 	// Plain is the reason why the text is not a unified diff; "" for a unified diff.
-	// Any other text is shown unchanged, as lines of kind Plain.
+	// A text that is not a unified diff is shown unchanged, as lines of kind Plain.
 	Plain string
 	// Added and Removed count the lines, 0 when Plain.
 	Added, Removed int
@@ -180,7 +179,7 @@ func (p *unified) hunk() string {
 			p.add(newLine(Header, raw))
 			continue
 		default:
-			return fmt.Sprintf("line %d has no mark in front", p.pos)
+			return fmt.Sprintf("line %d does not begin with a space, +, - or \\", p.pos)
 		}
 		if l.Kind != Plus {
 			before++

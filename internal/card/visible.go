@@ -25,7 +25,7 @@ const (
 	SpanTag     SpanKind = "tag"       // the tags block, which can hide whole texts
 	SpanPrivate SpanKind = "private"   // private use: the font decides how it looks
 	SpanMarks   SpanKind = "marks"     // combining marks piled up, or on nothing
-	SpanInvalid SpanKind = "invalid"   // bytes that are not UTF-8, with the halves of surrogate pairs
+	SpanInvalid SpanKind = "invalid"   // bytes that are not UTF-8, including halves of surrogate pairs
 	SpanOther   SpanKind = "other"     // not assigned, or not printed for another reason
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// selection is a change of all records that match a condition, which fails if more than maxRows
-// match: the operation update_where of the sql connector.
+// selection is the operation update_where of the sql connector: it changes all records that match a
+// condition, and fails if more than maxRows match.
 type selection struct {
 	where   []gatehouse.JSON
 	set     []gatehouse.Member

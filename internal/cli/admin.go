@@ -13,7 +13,7 @@ import (
 // adminCmd groups the commands for administrators only.
 type adminCmd struct {
 	Notices noticesCmd    `cmd:"" help:"Changes to rights and rules that you have not dismissed."`
-	Reset   adminResetCmd `cmd:"" help:"New secrets for an administrator who lost them, with access to the store."`
+	Reset   adminResetCmd `cmd:"" help:"Give an administrator who lost their secrets new ones; needs access to the store."`
 }
 
 // noticesCmd lists the changes of rights and rules.

@@ -15,7 +15,7 @@ type archiveCmd struct {
 
 func (*archiveCmd) Help() string {
 	return `
-Counts the actions of your tenant that ended before the retention and can be
+Counts the actions of your tenant that ended longer ago than the retention and can be
 archived now. The server's archiver archives them in the background. Needs an
 administrator. Piped, each line is a name and a value.
 

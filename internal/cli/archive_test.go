@@ -21,7 +21,8 @@ func TestServerArchives(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	cfg := servetest.Config(t, `
-connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true, operations: {update: {method: POST, path: "/x"}}}}
+connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: true,
+  operations: {update: {method: POST, path: "/x"}}}}
 retention: {finished: 30d}
 `)
 	then := time.Now().Add(-60 * 24 * time.Hour)

@@ -93,7 +93,10 @@ func (a *actors) name(g *globals, id string) string {
 		a.failed = true
 		return id
 	}
-	a.names = map[string]string{id: id} // the default for an id that is not listed
+	if a.names == nil {
+		a.names = map[string]string{}
+	}
+	a.names[id] = id // the default for an id that is not listed
 	for _, p := range page.Items {
 		a.names[p.ID] = p.Name
 	}

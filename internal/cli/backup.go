@@ -23,7 +23,7 @@ type backupCmd struct {
 
 func (*backupCmd) Help() string {
 	return `
-Writes a consistent copy of a data folder's store, while it is served or not,
+Writes a consistent copy of a data folder's store, whether it is being served or not,
 and prints the heads of its audit logs. The file gets its name when it is
 complete and durable; an interrupted backup leaves no file. Keep the output of
 --json apart from the backup: with it "doctor --deep --held" can later show

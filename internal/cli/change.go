@@ -15,8 +15,8 @@ type cancelCmd struct {
 func (*cancelCmd) Help() string {
 	return `
 The proposer can cancel while the action is pending; an approver during the hold of
-an approved action. After that the command exits 12. It ends the action; "gatehouse
-undo" asks people again instead.
+an approved action. After that the command exits 12. A canceled action has ended;
+"gatehouse undo" asks people again instead.
 
 Examples:
 

@@ -249,7 +249,7 @@ func unknownCommand(words string, ctx *kong.Context) string {
 	return words + "; there are " + strings.Join(names, ", ")
 }
 
-// wholeNumber reads a number of the command line.
+// wholeNumber reads a number from the command line.
 func wholeNumber(ctx *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := ctx.Scan.PopValueInto("number", &text); err != nil {

@@ -29,7 +29,8 @@ func TestBashCompletion(t *testing.T) {
 		t.Fatal("bash is not installed, and the completion for it cannot be tried")
 	}
 	script := completionScript(t, "bash")
-	const ask = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gatehouse; printf '%s\n' "${COMPREPLY[@]}"`
+	const ask = `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gatehouse; printf '%s\n' ` +
+		`"${COMPREPLY[@]}"`
 	for _, c := range []struct {
 		words string // the words on the line; the last one is completed
 		want  []string

@@ -13,8 +13,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// starterConfig is the configuration that config init writes. It is valid unchanged,
-// and its comments explain the sections that it shows, which are not all.
+// starterConfig is the configuration that config init writes. It is valid unchanged.
+// It shows only some sections, and its comments explain them.
 //
 //go:embed starter.yaml
 var starterConfig []byte
@@ -33,8 +33,9 @@ type configInitCmd struct {
 func (*configInitCmd) Help() string {
 	return `
 Writes a gatehouse.yaml with comments into the data folder, or to --config. The
-server can start with it unchanged. It has an example of each section: remove the
-comment signs to use it. An existing file is never overwritten.
+server can start with it unchanged. It has examples of the most important
+sections: remove their comment signs to use them. An existing file is never
+overwritten.
 
 Examples:
 

@@ -96,7 +96,7 @@ type connectorTestCmd struct {
 
 func (*connectorTestCmd) Help() string {
 	return `
-Signs in at the target as config check does; it only reads. Prints the result of
+Signs in to the target as config check does; it only reads. Prints the result of
 each check, such as that the target accepts the credentials. A connector of type
 http needs the key probe for it. Exits 1 when a check fails. Piped, the columns are:
 check, result (ok, note or fail), detail.

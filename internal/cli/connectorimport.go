@@ -37,7 +37,7 @@ document, with the JSON Schema of its input, a class and a level, and writes all
 a file. The configuration names that file as import: file:FILE; addresses and
 credentials are the configuration's, never the document's.
 
-Nothing of the file can be proposed before a person has accepted it: read it, then name
+Nothing in the file can be proposed before a person has accepted it: read it, then name
 the operations with --accept. Import again when the document has changed. Operations
 that differ from their accepted form are disabled until they are accepted again.
 
@@ -290,13 +290,13 @@ func replaceFile(name string, text []byte) error {
 		if name, err = filepath.EvalSymlinks(name); err != nil {
 			return err
 		}
-	} else if _, link := os.Readlink(name); link == nil {
+	} else if _, notLink := os.Readlink(name); notLink == nil {
 		return fmt.Errorf("%s is a symbolic link to a file that cannot be read: %w", term.ShownPath(name), err)
 	}
 	return writeWhole(name, text, mode)
 }
 
-// writeWhole writes a file with a mode completely, or not at all.
+// writeWhole writes a file with the given mode, completely or not at all.
 func writeWhole(name string, text []byte, mode fs.FileMode) error {
 	temp, err := os.CreateTemp(filepath.Dir(name), ".gatehouse-*")
 	if err != nil {

@@ -128,7 +128,8 @@ func TestDev(t *testing.T) {
 	must(t, err)
 	defer resp.Body.Close()
 	var a gatehouse.Action
-	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusCreated || a.Status != gatehouse.StatusPending {
+	if err := json.NewDecoder(resp.Body).Decode(&a); err != nil || resp.StatusCode != http.StatusCreated ||
+		a.Status != gatehouse.StatusPending {
 		t.Fatalf("%s, %s, %v", resp.Status, a.Status, err)
 	}
 

@@ -308,7 +308,14 @@ func (s *dlqSelection) print(
 	}
 	if sel.DryRun {
 		if len(results) > 0 {
-			g.Say("Nothing was changed: this was a dry run. To do it, add --yes.")
+			how := "add --yes"
+			switch {
+			case len(s.IDs) > 0:
+				how = "leave out --dry-run"
+			case s.DryRun:
+				how = "give --yes instead of --dry-run"
+			}
+			g.Say("Nothing was changed: this was a dry run. To do it, %s.", how)
 		}
 		return nil
 	}

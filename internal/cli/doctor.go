@@ -18,7 +18,7 @@ type doctorCmd struct {
 	Deep        bool              `help:"Check the store itself, row by row, against every invariant."`
 	Data        string            `help:"The data folder whose configuration is checked; with --deep, whose store is checked, even while a server uses it." env:"GATEHOUSE_DATA" placeholder:"DIR"`
 	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database that the configuration is for; with --deep, the one that is checked, even while servers use it." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	Config      string            `help:"Look at this configuration from here, as \"config check\" does." placeholder:"FILE"`
+	Config      string            `help:"Check this configuration on this machine, as \"config check\" does." placeholder:"FILE"`
 	Held        []string          `help:"With --deep: heads of audit logs that were kept elsewhere, as \"audit head --json\" or \"backup --json\" printed them. Repeatable." placeholder:"FILE"`
 }
 
@@ -301,7 +301,7 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 			unknown++
 		}
 	}
-	add(name, term.CheckNote, "%s, %d of them of an unknown outcome; see: gatehouse dlq list", n, unknown)
+	add(name, term.CheckNote, "%s, %d of them with an unknown outcome; see: gatehouse dlq list", n, unknown)
 }
 
 // configuration asks the server to check what its own configuration names.

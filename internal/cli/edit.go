@@ -17,10 +17,10 @@ type editCmd struct {
 	Set              []string         `sep:"none" placeholder:"FIELD=TEXT" help:"A field's new value; FIELD:=JSON if it is not text, FIELD:=null removes the field. Repeatable."`
 	File             string           `short:"f" placeholder:"FILE" help:"Read the whole new change from a file, - for stdin."`
 	Note             string           `aliases:"notes,reason" placeholder:"TEXT" help:"Why; the agent reads it."`
-	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it what changes is shown and you are asked."`
+	Digest           gatehouse.Digest `placeholder:"DIGEST" help:"The digest of what you saw. Without it, the changes are shown and you are asked."`
 	Approve          bool             `help:"Also approve the edited change; if that fails, nothing is edited."`
 	Confirm          string           `placeholder:"VALUE" help:"The value of the edited change that L4 and L5 ask to be retyped, with --approve."`
-	AcknowledgeStale bool             `help:"With --approve: also where the target changed since the proposal."`
+	AcknowledgeStale bool             `help:"With --approve: approve even if the target has changed since the proposal."`
 	DryRun           bool             `help:"Only print what would change, and who may approve it; with --json also the action as it would be."`
 }
 

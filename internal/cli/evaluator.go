@@ -93,7 +93,7 @@ type evaluateCmd struct {
 
 func (*evaluateCmd) Help() string {
 	return `
-For a registered evaluator, with its own key. The result decides nothing. Give the
+Only a registered evaluator can use this command, with its own key. The result decides nothing. Give the
 digest of the action that you have read, so that the result cannot belong to another
 revision.
 

@@ -220,7 +220,7 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	return files, nil
 }
 
-// unzip reads a file of the archive. A file of more than most bytes is an error.
+// unzip reads a file of the archive. most limits its size, in bytes; a larger file is an error.
 func unzip(f *zip.File, most int64) ([]byte, error) {
 	in, err := f.Open()
 	if err != nil {

@@ -27,7 +27,8 @@ steps:
     with: {who: "${{ item }}"}
   - {id: busy, needs: [], uses: worker.page, with: {who: ben, pager: busy}, retry: {max: 2, backoff: [50ms]}}
   - {id: long, needs: [], uses: worker.page, with: {who: cleo, seconds: 12}}
-output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}", long: "${{ steps.long.output.paged }}"}
+output: {paged: "${{ steps.each.output }}", busy: "${{ steps.busy.output.paged }}",
+  long: "${{ steps.long.output.paged }}"}
 `
 
 // endlessSource is a workflow that only a cancellation ends.
@@ -111,7 +112,8 @@ func testExampleWorker(t *testing.T, command, file string) {
 	}
 	run = waitRun(t, admin, run.ID, "ended", func(r *gatehouse.Run) bool { return r.Status.Final() })
 	want := fmt.Sprintf(
-		`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]","paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
+		`{"busy":"ben","long":"cleo","paged":[{"key":"%[1]s:each[0]","paged":"ana"},{"key":"%[1]s:each[1]",`+
+			`"paged":"ben"},{"key":"%[1]s:each[2]","paged":"cleo"}]}`, run.ID)
 	if run.Status != gatehouse.RunSucceeded || string(run.Output) != want {
 		t.Errorf("the run is %s (%+v) with\n%s, want\n%s", run.Status, run.Failure, run.Output, want)
 	}

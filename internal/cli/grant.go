@@ -190,7 +190,7 @@ type grantRevokeCmd struct {
 func (*grantRevokeCmd) Help() string {
 	return `
 Any approver can end a grant. Actions that it approved stay approved; cancel them
-during their hold. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+during their hold. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

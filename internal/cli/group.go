@@ -25,7 +25,7 @@ type groupCreateCmd struct {
 func (*groupCreateCmd) Help() string {
 	return `
 A policy asks a group with "groups: [finance]". Changing a group changes who may
-decide, so it needs your edit token (GATEHOUSE_EDIT_TOKEN).
+decide, so the command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

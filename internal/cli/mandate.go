@@ -20,7 +20,7 @@ type mandateCmd struct {
 	Propose mandateProposeCmd `cmd:"" help:"Propose a plan, as an agent."`
 	List    mandateListCmd    `cmd:"" help:"List mandates."`
 	Show    mandateShowCmd    `cmd:"" help:"Show a mandate, with what is left of it."`
-	Narrow  mandateNarrowCmd  `cmd:"" help:"Lower limits of a mandate at once."`
+	Narrow  mandateNarrowCmd  `cmd:"" help:"Lower the limits of a mandate at once."`
 	Pause   mandatePauseCmd   `cmd:"" help:"Stop a mandate until it is resumed."`
 	Resume  mandateResumeCmd  `cmd:"" help:"End a pause."`
 	Revoke  mandateRevokeCmd  `cmd:"" help:"End a mandate at once."`
@@ -148,7 +148,11 @@ func (c *mandateShowCmd) Run(g *globals, api service) error {
 			term.Safe(s.Connector), term.Safe(on), term.Safe(s.When), budgetText(&s.Budget))
 	}
 	if m.PerDay != nil {
-		g.Say("Each day: used %s, last on %s", budgetText(m.PerDay), cmp.Or(m.Day, "no day"))
+		last := "not used yet"
+		if m.Day != "" {
+			last = "last on " + m.Day
+		}
+		g.Say("Each day: used %s, %s", budgetText(m.PerDay), last)
 	}
 	if m.PausedAction != "" {
 		g.Say("Paused: %s failed, or its outcome is unknown", term.Safe(m.PausedAction))
@@ -173,7 +177,7 @@ type mandateNarrowCmd struct {
 func (*mandateNarrowCmd) Help() string {
 	return `
 Any approver can lower the limits. Other limits do not change. Wider limits need a new
-plan. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+plan. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -231,8 +235,8 @@ type mandatePauseCmd struct {
 
 func (*mandatePauseCmd) Help() string {
 	return `
-Any approver can pause a mandate. Approved actions stay approved. It needs your edit
-token (GATEHOUSE_EDIT_TOKEN).
+Any approver can pause a mandate. Approved actions stay approved. The command needs
+your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -251,8 +255,8 @@ type mandateResumeCmd struct {
 
 func (*mandateResumeCmd) Help() string {
 	return `
-Only an approver who may decide the agent's actions can resume it. After a failure,
-look at the action first. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+Only an approver who may decide the agent's actions can resume a mandate. After a
+failure, look at the action first. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 
@@ -272,7 +276,7 @@ type mandateRevokeCmd struct {
 func (*mandateRevokeCmd) Help() string {
 	return `
 Any approver can end a mandate. Actions that it approved stay approved; cancel them
-during their hold. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+during their hold. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

@@ -54,7 +54,7 @@ func (f *mcpStateFlags) folder(url, name string) (*mcp.Folder, error) {
 
 // mcpServerFlags say how to start or reach a server.
 type mcpServerFlags struct {
-	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, in the place of a command."`
+	Upstream string   `placeholder:"URL" help:"A server over streamable HTTP, instead of a command."`
 	Header   []string `sep:"none" placeholder:"NAME=VALUE" help:"A header to send to --upstream. Repeatable."`
 	Command  []string `arg:"" optional:"" placeholder:"COMMAND" help:"The server's command line, after --."`
 }

@@ -63,7 +63,7 @@ func (c *mcpAddCmd) Run(g *globals) error {
 
 func checkServerName(name string) error {
 	if !gatehouse.ValidName("mcp:" + name) {
-		return term.Usagef("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(name))
+		return term.Usagef("%s cannot name a server: a name consists of letters, digits and ._@+-", gatehouse.Quote(name))
 	}
 	return nil
 }

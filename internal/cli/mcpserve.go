@@ -108,7 +108,7 @@ func serveMCP(g *globals, address string, handler http.Handler, log *slog.Logger
 	}
 	s := newMCPServer(handler, log, write)
 	if local, ok := listener.Addr().(*net.TCPAddr); !ok || !local.IP.IsLoopback() {
-		log.Warn("other machines reach this address, and keys would cross the network unencrypted: " +
+		log.Warn("other machines can reach this address, and keys would cross the network unencrypted: " +
 			"put a TLS proxy in front of it")
 	}
 	log.Info("serving MCP", "url", "http://"+listener.Addr().String())

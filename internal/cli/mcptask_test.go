@@ -19,7 +19,8 @@ const [tool, command, ...args] = process.argv.slice(2);
 const client = new Client({ name: 'test', version: '1' }, { capabilities: {} });
 await client.connect(new StdioClientTransport({ command, args, env: process.env }));
 await client.listTools();
-const stream = client.experimental.tasks.callToolStream({ name: tool, arguments: { text: 'a' } }, undefined, { task: { ttl: 60000 } });
+const stream = client.experimental.tasks.callToolStream({ name: tool, arguments: { text: 'a' } }, undefined,
+  { task: { ttl: 60000 } });
 for await (const m of stream) console.log(JSON.stringify(m));
 await client.close();
 `

@@ -65,7 +65,8 @@ func TestMigrateStore(t *testing.T) {
 	must(t, err)
 	moved := startServer(t, there)
 	ana := servetest.MustClient(t, moved.URL, *made)
-	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
+	if _, err := ana.Decide(t.Context(), a.ID, gatehouse.Decision{Decision: gatehouse.Approve,
+		Digest: a.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	servetest.SettleAll(t, moved.Gate, moved.Store, creds, 1)

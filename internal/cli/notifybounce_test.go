@@ -18,7 +18,8 @@ func TestNotifyBounce(t *testing.T) {
 	t.Parallel()
 	smtp := mailtest.Start(t)
 	cfg := servetest.Config(t, fmt.Sprintf(`
-channels: {mail: {kind: email, smtp: %q, ca: %q, from: gatehouse@example.com, domain: example.com, bounces: bounce@example.com}}
+channels: {mail: {kind: email, smtp: %q, ca: %q, from: gatehouse@example.com, domain: example.com,
+  bounces: bounce@example.com}}
 links: {master_key: %q}
 `, smtp.Addr, smtp.CA, ring.NewMasterKey()))
 	s, creds := serveConfig(t, t.TempDir(), cfg)

@@ -15,7 +15,7 @@ type principalCmd struct {
 	List            principalListCmd   `cmd:"" help:"List principals."`
 	Show            principalShowCmd   `cmd:"" help:"Show a principal; yourself by default."`
 	Update          principalUpdateCmd `cmd:"" help:"Change roles or sponsor, disable or enable."`
-	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a person's new edit token; the old one ends."`
+	RotateEditToken rotateTokenCmd     `cmd:"" name:"rotate-edit-token" help:"Make a new edit token for a person; the old one ends."`
 	SetupLink       setupLinkCmd       `cmd:"" help:"Make a one-time link that signs a person in to the console."`
 }
 
@@ -24,7 +24,7 @@ type principalCreateCmd struct {
 	Name    string           `required:"" placeholder:"NAME" help:"Unique in the tenant."`
 	Kind    gatehouse.Kind   `required:"" enum:"person,agent,service" placeholder:"KIND" help:"person, agent or service."`
 	Role    []gatehouse.Role `required:"" placeholder:"ROLE" help:"proposer, approver, operator, auditor, viewer, worker, evaluator, admin. Repeatable."`
-	Tenant  string           `placeholder:"TENANT" help:"Another tenant than yours; for administrators of the default tenant."`
+	Tenant  string           `placeholder:"TENANT" help:"A tenant other than yours; for administrators of the default tenant."`
 	Sponsor string           `placeholder:"NAME" help:"The person who answers for an agent."`
 	Person  string           `placeholder:"ID" help:"The human behind it, where one human has several principals."`
 }

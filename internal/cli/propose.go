@@ -132,7 +132,9 @@ without --wait.
 Examples:
 
     gatehouse propose -f change.json
-    gatehouse propose --type price_change --connector shop --operation update --target item/SKU-1042 --target-version 7 --was price=10.00 --set price=12.50 --rationale "supplier raised cost"
+    gatehouse propose --type price_change --connector shop --operation update \
+        --target item/SKU-1042 --target-version 7 --was price=10.00 --set price=12.50 \
+        --rationale "supplier raised cost"
     gatehouse propose -f change.json --wait --timeout 1h
 `
 }

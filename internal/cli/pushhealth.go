@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// pushHealthCmd shows the health of connectors and queue.
+// pushHealthCmd shows the health of the connectors, or the queue.
 type pushHealthCmd struct {
 	Queue bool `help:"Print the queue over the last 24 hours instead."`
 }

@@ -28,7 +28,7 @@ Examples:
 
 func (c *appliedCmd) Run(g *globals, api service) error {
 	page, err := collect(g.Ctx, &c.paging, api.ListMirror)
-	return showPage(g, page, err, "Nothing was applied yet.", func() *term.Table {
+	return showPage(g, page, err, "Nothing has been applied yet.", func() *term.Table {
 		t := &term.Table{Header: []string{"ACTION", "TYPE", "CHANGE", "EXTERNAL ID", "APPLIED"}, Wide: 2,
 			Drop: []int{3, 1}}
 		for _, m := range page.Items {

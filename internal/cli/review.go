@@ -31,11 +31,11 @@ The order does not change while you work. Needs a terminal.
     space, arrows   scroll                       enter  unchanged fields
     Ctrl-K  go to a number or an id              ?  help     q  quit     Esc  back
 
-L1 and L2 take one key; L3 names the effect and takes Enter; L4 and L5 have the
-value that matters retyped, and your edit token typed. Nothing can be approved
-before its whole change was on the screen. Keys do nothing for a moment after another
-card appeared. Selected actions of L1 to L3 are decided together after their total
-effect and each change were on the screen.
+L1 and L2 take one key; L3 names the effect and takes Enter; for L4 and L5 you
+retype the value that matters and type your edit token. Nothing can be approved
+before its whole change has been on the screen. Keys do nothing for a moment after
+another card has appeared. Selected actions of L1 to L3 are decided together after
+their total effect and each change have been on the screen.
 
 At the end your decisions are printed: id and result.
 

@@ -74,7 +74,7 @@ func TestReviewLadder(t *testing.T) {
 	s.types("a")
 	s.sees("Approved: Change note of A")
 	s.sees("No more actions.")
-	s.until("can undo", func(flat string) bool { return strings.Contains(flat, "r again") })
+	s.until("can undo", func(flat string) bool { return strings.Contains(flat, "r reload") })
 	s.types("u")
 	s.sees("Undone: it is pending again, as act_")
 	s.types("q")
@@ -188,10 +188,11 @@ func TestReviewConflicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.types("a")
-	s.sees("Already rejected by cleo")
+	s.sees("Decided by cleo")
+	s.sees("; the action is rejected")
 	s.sees("rejected (cleo)")
 	s.types("a")
-	s.sees("You have voted on this action, or it is decided; j opens the next one.")
+	s.sees("You have voted on this action, or it has been decided; j opens the next one.")
 
 	s.types("j")
 	s.sees("2 of 2")
@@ -210,7 +211,7 @@ func TestReviewConflicts(t *testing.T) {
 	next := in.want(second, gatehouse.StatusSuperseded).Superseded
 	s.ready()
 	s.types("b")
-	s.sees("There is no report that its target has changed.")
+	s.sees("The target of this action is not reported as changed.")
 	s.types("d")
 	s.sees("Why do you reject it?")
 	s.types("too dear now" + enter)

@@ -50,8 +50,10 @@ func openInbox(t *testing.T) *inbox {
 	must(t, err)
 	t.Cleanup(func() { shop.Close() })
 	for _, statement := range []string{
-		`create table items (sku text primary key, name text, price text, currency text, note text, version integer not null)`,
-		`insert into items values ('A', 'Lamp', '10.00', 'USD', '', 1), ('B', 'Vase', '20.00', 'USD', '', 1), ('C', 'Clock', '30.00', 'USD', '', 1)`,
+		`create table items (sku text primary key, name text, price text, currency text, note text, ` +
+			`version integer not null)`,
+		`insert into items values ('A', 'Lamp', '10.00', 'USD', '', 1), ('B', 'Vase', '20.00', 'USD', '', 1), ('C', ` +
+			`'Clock', '30.00', 'USD', '', 1)`,
 	} {
 		if _, err := shop.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

@@ -30,8 +30,8 @@ time, run or step, status, detail. With --json the run is printed at each change
 on a line of its own. The command waits for a server that restarts meanwhile.
 
 Exits by the run's status: 0 succeeded, or at --until, 1 failed, 8 still
-running at the timeout, 10 failed since a person rejected or the policy denied an
-action, 11 failed since nobody decided in time, 12 canceled.
+running at the timeout, 10 failed because a person rejected or the policy denied an
+action, 11 failed because nobody decided in time, 12 canceled.
 
 Examples:
 

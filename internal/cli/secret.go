@@ -73,7 +73,7 @@ type secretSetCmd struct{ secretInput }
 func (*secretSetCmd) Help() string {
 	return `
 Reads the value from stdin, or, on a terminal, asks for it without showing it. One
-line break at the end is left out. It needs your edit token (GATEHOUSE_EDIT_TOKEN),
+line break at the end is left out. The command needs your edit token (GATEHOUSE_EDIT_TOKEN),
 and all administrators are notified.
 
 Examples:
@@ -99,7 +99,7 @@ func (*secretRotateCmd) Help() string {
 	return `
 Reads the new value as "secret set" does. Every server uses it within 5 seconds,
 without a restart; approvals stay valid. After that, let the old value expire at the
-target. It needs your edit token (GATEHOUSE_EDIT_TOKEN).
+target. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

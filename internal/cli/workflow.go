@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/workflow"
 )
 
-// workflowCmd groups the commands about workflows. lint, test, graph of a file
-// and schema need no server.
+// workflowCmd groups the commands about workflows. lint, test, schema and the graph
+// of a file need no server.
 type workflowCmd struct {
 	Lint   workflowLintCmd   `cmd:"" help:"Parse and check workflow files."`
 	Test   workflowTestCmd   `cmd:"" help:"Run workflows against recorded answers."`
@@ -132,7 +132,7 @@ type workflowTests struct {
 
 func (c *workflowTestCmd) Run(g *globals) error {
 	if c.Tests != "" && len(c.File) > 1 {
-		return term.Usagef("--tests holds the tests of one workflow; several have theirs beside them")
+		return term.Usagef("--tests is for one workflow; with several, each needs its test file beside it")
 	}
 	if err := onlyOneStdin(append([]string{c.Tests}, c.File...)...); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 // Callbacks says which callbacks a proposal can have. A type without its section is not allowed. See
 // docs/callbacks.md.
 type Callbacks struct {
-	// Tenants are the tenants whose proposals can have callbacks; default alone if absent.
+	// Tenants are the tenants whose proposals can have callbacks; by default, only the tenant named default.
 	Tenants []string `yaml:"tenants"`
 	// Webhook allows callbacks of type webhook.
 	Webhook *WebhookCallbacks `yaml:"webhook"`

@@ -35,7 +35,7 @@ type Channel struct {
 	Bounces string `yaml:"bounces"`
 	// Addresses maps people's names to mail addresses. A name that is itself an address needs no entry.
 	Addresses map[string]string `yaml:"addresses"`
-	// Domain makes the address NAME@DOMAIN of any other name.
+	// Domain makes the address NAME@DOMAIN from any name without an entry in addresses.
 	Domain string `yaml:"domain"`
 	// URL is a webhook's address; for slack, pagerduty and sns it replaces the vendor's.
 	URL string `yaml:"url"`

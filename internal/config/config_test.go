@@ -22,7 +22,8 @@ connectors:
   shop: {type: sql, dsn: "sqlite:${SHOP_DB}", entities: {item: {table: items, key: sku, version: version}}}
 policy: {file: policy.yaml}
 dispatch:
-  {hold: 0s, retries: "${RETRIES}", backoff: [5s, 30s], lease: 60s, max_concurrency: 4, tenants: {acme: {weight: 3, max_concurrency: 8}}}
+  {hold: 0s, retries: "${RETRIES}", backoff: [5s, 30s], lease: 60s, max_concurrency: 4, tenants: {acme: {weight: 3,
+    max_concurrency: 8}}}
 secrets: {crm: "file:token"}
 `
 	c, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(src))

@@ -45,12 +45,12 @@ func canonical(n *yaml.Node) string {
 	return n.ShortTag() + strconv.Quote(n.Value)
 }
 
-// PublicAddressesOnly reports whether the connector calls only addresses outside of the network: its type has the
-// key allow_private, and the entry decodes without it or with false.
+// PublicAddressesOnly reports whether the connector calls only public addresses: its type has the key
+// allow_private, and the entry decodes without it or with false.
 func (c Connector) PublicAddressesOnly() bool {
-	follows := slices.ContainsFunc(ConnectorKeys(c.Type), func(k ConnectorKey) bool { return k.Name == allowPrivate })
+	hasKey := slices.ContainsFunc(ConnectorKeys(c.Type), func(k ConnectorKey) bool { return k.Name == allowPrivate })
 	var entry struct {
 		AllowPrivate bool `yaml:"allow_private"`
 	}
-	return follows && c.node.Load(&entry) == nil && !entry.AllowPrivate
+	return hasKey && c.node.Load(&entry) == nil && !entry.AllowPrivate
 }

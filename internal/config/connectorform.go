@@ -19,7 +19,7 @@ type ConnectorEntry struct {
 	Tenants string
 	// Values maps paths to the texts of the form's fields. auth.bearer is the name of a secret, operations.0
 	// the name of the first operation and operations.0.path its path, headers.0.value the value of a header
-	// and headers.0.value.secret the name of its secret. The text of a list of scalars has one item in each
+	// and headers.0.value.secret the name of its secret. The text of a list of scalars has one item on each
 	// line. A path that ends with one of the marks below holds a part that has no other field.
 	Values map[string]string
 }
@@ -454,7 +454,7 @@ func sameItems(a, b *yaml.Node) bool {
 	return slices.EqualFunc(a.Content, b.Content, func(x, y *yaml.Node) bool { return x.Value == y.Value })
 }
 
-// setKey sets the value of a key. A new key is inserted first; the value nil removes the key.
+// setKey sets the value of a key. A new key is inserted at the beginning; the value nil removes the key.
 func setKey(n *yaml.Node, key string, value *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		switch {

@@ -23,8 +23,10 @@ func TestSecretValues(t *testing.T) {
 	c, err := config.Parse(filepath.Join(dir, "gatehouse.yaml"), []byte(`
 secrets: {crm: "file:crm", literal: written-down}
 connectors:
-  shop: {type: sql, dsn: "postgres://gate:p%40ssword@${SHOP_HOST}/shop?sslpassword=of-the-key", entities: {item: {table: items, key: sku}}}
-  crm: {type: http, base_url: "https://crm.example", headers: {X-Token: "Token ${CRM_TOKEN}", X-More: "file:api-token", X-Region: "file:region"}}
+  shop: {type: sql, dsn: "postgres://gate:p%40ssword@${SHOP_HOST}/shop?sslpassword=of-the-key",
+    entities: {item: {table: items, key: sku}}}
+  crm: {type: http, base_url: "https://crm.example", headers: {X-Token: "Token ${CRM_TOKEN}",
+    X-More: "file:api-token", X-Region: "file:region"}}
 nats: {url: "nats://gate:of-the-bus@nats.internal"}
 sign_in:
   public_url: https://gate.example

@@ -18,7 +18,7 @@ type Hooks struct {
 	// RateLimit is what one address may deliver to one workflow or source, by default 50 a second with
 	// bursts of 200. To all of them together, an address may deliver four times the greatest rate.
 	RateLimit RateLimit `yaml:"rate_limit"`
-	// Workflows sets rates of single workflows, in every tenant.
+	// Workflows sets rates of individual workflows, in every tenant.
 	Workflows map[string]Hook `yaml:"workflows"`
 	// Targets are sources that report changed targets at /api/v1/hooks/targets/NAME.
 	Targets map[string]TargetSource `yaml:"targets"`
@@ -44,7 +44,7 @@ type TargetSource struct {
 	Version string `yaml:"version"`
 }
 
-// Hook is what one workflow takes.
+// Hook configures the webhooks of one workflow.
 type Hook struct {
 	// RateLimit is what one address may deliver to this workflow.
 	RateLimit RateLimit `yaml:"rate_limit"`

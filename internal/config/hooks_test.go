@@ -12,7 +12,8 @@ import (
 func TestHooks(t *testing.T) {
 	t.Parallel()
 	c, err := config.Parse("g.yaml",
-		[]byte("hooks:\n  rate_limit: {per_second: 5, burst: 20}\n  workflows:\n    triage: {rate_limit: {per_second: 0.5}}\n"))
+		[]byte("hooks:\n  rate_limit: {per_second: 5, burst: 20}\n"+
+			"  workflows:\n    triage: {rate_limit: {per_second: 0.5}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,10 @@ var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 const maxFileBytes = 1 << 20
 
-// resolve replaces ${NAME} in every scalar value of n, the value of key, and a value file:PATH unless
-// it is a literal block (|). It leaves keys alone. An undefined variable and an unreadable file are errors,
-// since an empty secret or address would be worse. Values of variables and files that look like
-// secrets, and the secrets in addresses, are added to found.
+// resolve replaces ${NAME} in every scalar value of n, which is the value of key. It replaces a value
+// file:PATH by the text of the file, unless the value is a literal block (|). It leaves keys alone. An
+// undefined variable and an unreadable file are errors, since an empty secret or address would be worse.
+// Values of variables and files that look like secrets, and the secrets in addresses, are added to found.
 func resolve(path, key string, n *yaml.Node, found *credentials) error {
 	if n.Kind == yaml.ScalarNode {
 		return resolveScalar(path, key, n, found)

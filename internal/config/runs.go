@@ -14,7 +14,7 @@ type Runs struct {
 	Workers Count `yaml:"workers"`
 	// Lease is how long a worker may hold a step, 1s to 1h; 60s by default.
 	Lease gatehouse.Span `yaml:"lease"`
-	// RunBounds are the bounds of every tenant, each unless the tenant sets its own.
+	// RunBounds are the bounds of every tenant; a bound that the tenant itself sets replaces the one here.
 	RunBounds `yaml:",inline"`
 	// Tenants sets shares and bounds of single tenants.
 	Tenants map[string]RunTenant `yaml:"tenants"`

@@ -18,9 +18,9 @@ import (
 const StoredPath = "connectors"
 
 // ParseConnectors reads the connectors in the store: a section connectors as in the file.
-// Every replica reads the same text, so it has no variables, no file:PATH and no SQLite
-// file. Secrets are only named: {secret: NAME} is the secret NAME of the store, and a
-// literal one is an error.
+// Every replica reads the same text, so variables, file:PATH and SQLite files are errors.
+// Secrets are only named: {secret: NAME} is the secret NAME of the store, and a literal
+// one is an error.
 func ParseConnectors(src []byte) (map[string]Connector, error) {
 	var root yaml.Node
 	if empty(src) {

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// importKey is the key of an http connector's operations that gatehouse connector import wrote.
+// importKey is the key of an http connector's operations that the command gatehouse connector import wrote.
 const importKey = "import"
 
 // refuseImported is refuseLiterals for the YAML of imported operations, which a scalar holds. The

@@ -69,8 +69,8 @@ type actionPage struct {
 	// openReversal is the id of the action that reverses this one once it is decided and applied, "" for none.
 	openReversal string
 	// canRebase reports that the gate can propose the action again on the target's present state,
-	// and that this person may ask for it. once is the key of that form: a second press finds the
-	// revision that the first one made.
+	// and that this person may ask for it. once is the idempotency key of the rebase form: a second
+	// press finds the revision that the first one made.
 	canRebase bool
 	once      string
 	// offered is set when the notice about the last answer already offers the rebase.

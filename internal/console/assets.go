@@ -17,7 +17,7 @@ import (
 var assetFiles embed.FS
 
 // assets serves the embedded files under URLs that contain a hash of all files, so browsers may
-// cache them for ever. One hash for all: a script that imports another one gets the same version.
+// cache them for ever. All files share one hash: a script that imports another one gets the same version.
 type assets struct {
 	prefix string
 	files  map[string]asset

@@ -107,7 +107,7 @@ func (c *Console) leaveOut(v *view, d *gatehouse.BulkDecision) (out []gatehouse.
 		case err == nil && !fitsBulk(a):
 			out = append(out,
 				gatehouse.BulkResult{ActionID: a.ID, Skipped: "not_shown",
-					Detail: "it is too long to be shown with others in full"})
+					Detail: "it is too long to be shown in full beside others"})
 		default:
 			kept = append(kept, item)
 		}

@@ -15,7 +15,8 @@ levels: {3: Costly}
 risk: {price_change: 3}
 approvals: {3: {groups: [pricing]}}
 ceilings:
-  - {name: prices, per: agent, window: 24h, limit: 100.00, amount: change.price, currency: USD, amount_currency: '"USD"'}
+  - {name: prices, per: agent, window: 24h, limit: 100.00, amount: change.price, currency: USD,
+      amount_currency: '"USD"'}
 `
 
 // applyPolicy makes a text the active policy.

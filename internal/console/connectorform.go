@@ -12,11 +12,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// ConnectorKey is a key of a connector's configuration, as [config.ConnectorKey].
+// ConnectorKey is a key of a connector's configuration; see [config.ConnectorKey].
 type ConnectorKey struct {
 	Name, Kind, Text string
 	Choices          []string
-	// A key with First is shown at once; the others are folded. MayBeEmpty marks an object that is valid without keys.
+	// A key with First is shown at once, and the others are folded; if no key has First, all are shown. MayBeEmpty
+	// marks an object that is valid without keys.
 	First, MayBeEmpty bool
 	Keys              []ConnectorKey
 }
@@ -216,8 +217,8 @@ func (c *Console) removeConnector(v *view) error {
 	return c.proposeEdit(v, p, ConnectorEntry{Name: p.Name})
 }
 
-// edited returns the source of the newest version with an entry added, changed or, if the entry has no type,
-// removed, and the version that the form was filled from. The services that take the source refuse it if the
+// edited returns the newest version's source with an entry added or changed, or removed if the entry has no
+// type. base is the version that the form was filled from. The services that take the source refuse it if the
 // form's version is no longer the newest.
 func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source string, base int, err error) {
 	newest, err := c.newestConnectors(v)
@@ -290,8 +291,8 @@ func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
 	return slices.ContainsFunc(keys, func(k ConnectorKey) bool { return p.filled(below(path, k.Name)) })
 }
 
-// faulty reports whether the fault names the path, with the names or the numbers of its rows. The mark "!" of a
-// value in YAML is in no fault.
+// faulty reports whether the fault names the path, with the names or the numbers of its rows. No fault
+// contains the mark "!" of a value in YAML.
 func (p *connectorForm) faulty(path string) bool {
 	path = strings.TrimSuffix(path, "!")
 	text := " " + p.fault
@@ -356,8 +357,8 @@ func split(keys []ConnectorKey) (first, more []ConnectorKey) {
 	return first, more
 }
 
-// valueKey is the key of each value of a map of scalars.
-func (k ConnectorKey) valueKey() ConnectorKey {
+// valueField describes the field of each value in a map of scalars.
+func (k ConnectorKey) valueField() ConnectorKey {
 	kind, _ := strings.CutSuffix(strings.TrimPrefix(k.Kind, "map of "), "s")
 	switch kind {
 	case "number":

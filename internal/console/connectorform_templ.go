@@ -1100,7 +1100,7 @@ func connectorFormRow(p *connectorForm, path, row string, k ConnectorKey) templ.
 				return templ_7745c5c3_Err
 			}
 		} else {
-			value := k.valueKey()
+			value := k.valueField()
 			at := below(row, value.Name)
 			if p.Values[at+"!"] != "" {
 				templ_7745c5c3_Err = yamlField(p, at+"!", "Value", "").Render(ctx, templ_7745c5c3_Buffer)

@@ -53,7 +53,8 @@ func (connectors) ConnectorKeys(kind string) []console.ConnectorKey {
 		return nil
 	}
 	return []console.ConnectorKey{
-		{Name: "base_url", Text: "The prefix of every path.", First: true}, {Name: "token", Kind: "secret", Text: "The token."},
+		{Name: "base_url", Text: "The prefix of every path.", First: true}, {Name: "token", Kind: "secret",
+			Text: "The token."},
 		{Name: "floor", Kind: "number", Text: "The level."}, {Name: "quiet", Kind: "true or false", Text: "Less."},
 		{Name: "tls", Text: "none or full.", Choices: []string{"none", "full"}},
 		{Name: "scopes", Kind: "list", Text: "Those."}, {Name: "schema", Kind: "yaml", Text: "Its schema."},
@@ -200,7 +201,8 @@ func TestConnectorRows(t *testing.T) {
 		}, more...)
 	}
 	entered := []string{
-		`value="because"`, `value="https://a.example"`, `name="key.operations.0" value="update"`, `<option value="PUT" selected>`,
+		`value="because"`, `value="https://a.example"`, `name="key.operations.0" value="update"`,
+		`<option value="PUT" selected>`,
 	}
 	olga.post(path, form("add", "operations")...).want(http.StatusForbidden)
 	root.post(path, form("add", "operations")...).want(http.StatusOK).has(entered...).

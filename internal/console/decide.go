@@ -64,7 +64,7 @@ func (c *Console) refuse(v *view, id string, err error) error {
 	}
 	p.outcome, p.refused, p.field = e, cmp.Or(v.form("decision"), path.Base(v.r.URL.Path)), v.form
 	p.offered = stale(p)
-	if to := localPath(v.form("return")); strings.HasPrefix(to, "/inbox") {
+	if to := localPath(v.form("return")); isInbox(to) {
 		p.back, p.next = to, queryOf(to)
 	}
 	return v.showAction(gatehouse.StatusOf(e.Code), p)

@@ -65,7 +65,7 @@ func (v *view) changed(path string, err error, failed **gatehouse.Error, show fu
 }
 
 // sentence turns an error's detail into a sentence, with a capital and a full stop. A detail whose first word is
-// not plain lower-case letters, such as a name or a value, is returned unchanged, also without a full stop.
+// not plain lower-case letters, such as a name or a value, is returned unchanged and gets no full stop.
 func sentence(detail string) string {
 	word, _, _ := strings.Cut(detail, " ")
 	for i := range len(word) {

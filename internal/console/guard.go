@@ -82,8 +82,8 @@ func (c *Console) serve(rt route) http.Handler {
 
 // pass checks the caller's rights and runs the route.
 func (v *view) pass(rt route) error {
-	// With ?live, a page with an empty list repeats its request without the person; see fills. This does
-	// not keep the session alive.
+	// With ?live, a page with an empty list repeats its request by itself; see fills. This does not keep
+	// the session alive.
 	asksAgain := v.query("live") != "" && v.r.Method == http.MethodGet
 	err := v.identify(rt.background || asksAgain)
 	if err != nil && !rt.public {

@@ -38,7 +38,7 @@ func (v *view) keyMap() []keyHelp {
 		{[]string{"s"}, "assign to somebody", deciders},
 		{[]string{"z"}, "snooze", deciders},
 		{[]string{"b"}, "rebase on the present state, where the target has changed", talkers},
-		{[]string{"u"}, "undo the last decision, before its hold ends; after one in bulk, all of it", deciders},
+		{[]string{"u"}, "undo the last decision before its hold ends; after a bulk decision, undo all of it", deciders},
 		{[]string{"n", "p"}, "next or previous change in the open action", nil},
 		{[]string{"w"}, "show why people are asked", nil},
 		{[]string{"/"}, "search", nil},

@@ -60,7 +60,7 @@ type freshCount struct {
 
 const (
 	// enoughRows is the number of rows at which a page reads no further pages of the store. A page of
-	// the store is used whole, because the next cursor points behind it. So a page of the inbox has
+	// the store is used whole, because its next cursor points past its end. So a page of the inbox has
 	// fewer than enoughRows + DefaultLimit rows.
 	enoughRows = 40
 	// maxStorePages limits the search for rows that this person may decide.

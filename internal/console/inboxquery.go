@@ -44,7 +44,7 @@ type inboxQuery struct {
 	// Snap is the time of the list's snapshot: the tabs Mine and Team leave out later proposals until
 	// the reader loads them. Zero means now.
 	Snap time.Time
-	// Empty is set when the page has no rows: the page then shows new rows at once, without a click.
+	// Empty is set when the page has no rows, no open action and no filter: the page then shows new rows without a click.
 	Empty bool
 }
 
@@ -216,7 +216,7 @@ func (q inboxQuery) next(cursor string, rows int) inboxQuery {
 	return q.with("")
 }
 
-// filter is the store's filter for this query. The store does not filter by From, To, Snap and
+// filter is the store's filter for this query. The store does not filter by From, To, Snap or
 // Snoozed.
 func (q inboxQuery) filter() gatehouse.ActionFilter {
 	f := gatehouse.ActionFilter{

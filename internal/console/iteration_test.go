@@ -18,7 +18,8 @@ func TestIterationShowsDifferences(t *testing.T) {
 	w.apply("letter", `name: letter
 steps:
   - {id: draft, uses: transform, with: "${{ has(steps.review.rejection) ? 'shorter' : 'long' }}"}
-  - {id: review, uses: approval, with: {change: {to: all, text: "${{ steps.draft.output }}"}}, on_rejected: {repeat: draft}}
+  - {id: review, uses: approval, with: {change: {to: all, text: "${{ steps.draft.output }}"}},
+      on_rejected: {repeat: draft}}
 `)
 	bot := w.agent("bot")
 	run := w.reached(w.start(bot, "letter", `{}`).ID, gatehouse.RunWaitingApproval)

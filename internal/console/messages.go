@@ -103,7 +103,7 @@ func (c *Console) retryMessage(v *view) error {
 	return v.redirect(v.messagesURL("", v.query("cursor")))
 }
 
-// retryFailed sends the messages again that failed on a channel in the last day.
+// retryFailed resends the messages that failed on a channel in the last day.
 func (c *Console) retryFailed(v *view) error {
 	if err := v.parse(); err != nil {
 		return err

@@ -300,7 +300,8 @@ func TestPolicyIsExplained(t *testing.T) {
 		`{"action_type":"","connector":"shop","operation":"update","target":{},"proposed_change":{}}`).want(
 		http.StatusUnprocessableEntity)
 	ana.post("/policies/explain", "proposal",
-		`{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item","entity_ref":"1"},"proposed_change":{"price":"1"}}`).
+		`{"action_type":"price_change","connector":"shop","operation":"update","target":{"entity_type":"item",`+
+			`"entity_ref":"1"},"proposed_change":{"price":"1"}}`).
 		want(http.StatusOK).has("People would be asked", testid("trace"))
 }
 

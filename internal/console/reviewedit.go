@@ -32,7 +32,7 @@ type reviewEdit struct {
 // editField is a leaf of the change.
 type editField struct {
 	// name is the input's name in the form: "field-" and the position of the leaf. The digest in the form
-	// prevents that the name refers to a leaf of another revision.
+	// prevents the name from referring to a leaf of another revision.
 	name, path    string
 	steps         []string
 	before, agent card.Value

@@ -120,7 +120,7 @@ func TestRunPage(t *testing.T) {
 	p := vic.get(path).want(http.StatusOK)
 	p.headers()
 	p.has(
-		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps have ended.",
+		`data-status="waiting_approval"`, "waiting for people", "Run waiting for people; 1 of 3 steps ended.",
 		"asking version 1", "by bot over the API",
 		"ask : the role approver", testid("tl-row"), `class="tl-people"`, "Input and output of sum",
 		"&lt;img src=x onerror=alert(1)&gt;", "1.50e0",

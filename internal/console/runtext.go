@@ -90,8 +90,8 @@ func runSentence(d *gatehouse.RunDetail) string {
 			done++
 		}
 	}
-	return "Run " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + plural(len(d.Steps), "step", "steps") +
-		" have ended."
+	return "Run " + runWord(d.Run) + "; " + strconv.Itoa(done) + " of " + strconv.Itoa(len(d.Steps)) +
+		" steps ended."
 }
 
 // failureSentence says at which step a run failed, or that it was canceled.

@@ -56,7 +56,7 @@ type timelineBar struct {
 	length   time.Duration
 }
 
-// timelineTick is a mark on a logarithmic axis. Its text is the time since the axis begins.
+// timelineTick is a mark on a logarithmic axis. Its text is the time since the beginning of the axis.
 type timelineTick struct {
 	x    float64
 	text string
@@ -161,7 +161,7 @@ func logTicks(all [][]runline.Span, x *runline.Axis) []timelineTick {
 	return ticks
 }
 
-// anchor places a tick's text beside it, so that it stays within the drawing.
+// anchor is the alignment of a tick's text to the tick; it keeps the text within the drawing.
 func (t timelineTick) anchor() string {
 	switch {
 	case t.x < tickGap/2:

@@ -387,7 +387,7 @@ func roleMeaning(r gatehouse.Role) string {
 	return map[gatehouse.Role]string{
 		gatehouse.RoleProposer:  "proposes changes",
 		gatehouse.RoleApprover:  "decides on what others propose",
-		gatehouse.RoleOperator:  "drains the queue and records unknown outcomes",
+		gatehouse.RoleOperator:  "sends due pushes, and settles unknown outcomes",
 		gatehouse.RoleAuditor:   "reads and verifies the log",
 		gatehouse.RoleViewer:    "reads only; cannot be combined with other roles",
 		gatehouse.RoleWorker:    "carries out changes as a pull worker",

@@ -16,8 +16,8 @@ type answerState struct {
 	Onward string `json:"onward,omitempty"`
 }
 
-// actionStanding reports whether the server stored an answer. The parameter want is the answer that
-// the page sent: approved, rejected, canceled or undone. It changes nothing.
+// actionStanding reports whether the server stored an answer, and changes nothing. The parameter want is
+// the answer that the page sent: approved, rejected, canceled or undone.
 func (c *Console) actionStanding(v *view) error {
 	a, err := c.cfg.Actions.FindAction(v.ctx, v.r.PathValue("id"))
 	if err != nil {

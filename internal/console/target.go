@@ -47,7 +47,7 @@ type target struct {
 	canAsk bool
 }
 
-// readings caches the readings of the last seconds.
+// readings caches the readings of the last few seconds.
 type readings = gate.ReadCache[*gatehouse.TargetState]
 
 func newReadings() *readings {

@@ -93,7 +93,8 @@ func TestReverseIsOfferedWhereItCanSucceed(t *testing.T) {
 	w.gone = true
 	w.mu.Unlock()
 	ana.get(gone + "/reversal").want(200).has(testid("cannot-reverse")).lacks(testid("reverse"))
-	ana.post(gone + "/reverse").want(http.StatusConflict).has("The target no longer exists, so the change cannot be undone")
+	ana.post(gone + "/reverse").want(http.StatusConflict).
+		has("The target no longer exists, so the change cannot be undone")
 }
 
 // TestAClaimKeepsAnItemOutOfBulk: a claim that differs from the payload is red and excludes the item

@@ -27,6 +27,7 @@ func TestWorkerPages(t *testing.T) {
 		lacks("next, previous", "snooze", "palette")
 	help.lacks("approve")
 	eve := w.signIn("eve", gatehouse.RoleViewer)
-	eve.get("/help").has("next or previous item", "go to Inbox").lacks("snooze", "reject; asks for a reason", "go to Audit")
+	eve.get("/help").has("next or previous item", "go to Inbox").lacks("snooze", "reject; asks for a reason",
+		"go to Audit")
 	settings.lacks("data-events") // a refused stream would show that the server is away
 }

@@ -36,7 +36,7 @@ ledger.db       the shop's ledger, as it is after the demo
 before.db       its copy from before the demo
 expected.db     that copy, with the changes of journal.jsonl applied
 journal.jsonl   the changes that the reviewers, the agent and a clerk made or allowed
-gatehouse.db    what the gate stored; see "gatehouse dev --data" this folder
+gatehouse.db    what the gate stored; to see it, run "gatehouse dev --data" with this folder
 `
 
 //go:embed policy.yaml

@@ -15,7 +15,7 @@ import (
 const (
 	// kindDecision: a reviewer decided, or the gate refused the decision.
 	kindDecision = "decision"
-	// kindAllowed: the policy allowed a change of the agent.
+	// kindAllowed: the policy allowed a change by the agent.
 	kindAllowed = "allowed"
 	// kindOutside: a clerk wrote to the ledger directly.
 	kindOutside = "outside"

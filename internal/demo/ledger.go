@@ -107,7 +107,7 @@ type generator struct {
 	tx     *sql.Tx
 	random *rand.Rand
 	err    error
-	// What later rows refer to.
+	// Later rows refer to these values.
 	prices     []int // by item, in cents
 	currencies []string
 	placed     []order

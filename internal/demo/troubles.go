@@ -141,7 +141,7 @@ func lostAnswerUnknown(ctx context.Context, p *play, l *Line) error {
 	if a, err = p.finish(ctx, l, a.ID, gatehouse.StatusUnknown); err != nil {
 		return err
 	}
-	p.Stage.Say("the line breaks again; asking again could pay twice, so the gate asks olga")
+	p.Stage.Say("the connection breaks again; a second call could pay twice, so the gate asks olga")
 	var found int
 	err = p.ledger.QueryRowContext(ctx,
 		`SELECT count(*) FROM credits WHERE customer_id = ? AND amount = '15.00' AND reason = 'broken in the post'`,

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// The warehouse is a target system with an HTTP interface to the same ledger. It loses the first
+// The warehouse is a target system with an HTTP interface to the shop's ledger. It loses the first
 // answer of each operation: it commits the change and then closes the connection.
 const (
 	warehouseConnector = "warehouse"

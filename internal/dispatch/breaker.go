@@ -48,7 +48,7 @@ type breakers struct {
 	// moved is called after each change of state, and gone after a breaker was removed, both without a lock held.
 	moved func(connector, state string)
 	gone  func(connector string)
-	// exists reports whether a connector is configured: only then it has a breaker.
+	// exists reports whether a connector is configured; only a configured connector has a breaker.
 	exists func(connector string) bool
 
 	mu sync.Mutex

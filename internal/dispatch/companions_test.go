@@ -26,8 +26,8 @@ func (s *companionStore) Update(ctx context.Context, tenant string, fn func(gate
 	return s.Store.Update(ctx, tenant, fn)
 }
 
-// TestPushesOfAClaimAreCompanions: the store is told how many pushes of a claim store their intents, and their outcomes,
-// at about the same time.
+// TestPushesOfAClaimAreCompanions: the store is told how many pushes of a claim store their intents, and their
+// outcomes, at about the same time.
 func TestPushesOfAClaimAreCompanions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, newLedger(connector.ClassA, fine, terminal, fine))

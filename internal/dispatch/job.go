@@ -48,7 +48,7 @@ type job struct {
 	// companions is the number of jobs of the same claim: they store their intents, and later their outcomes, at
 	// about the same time.
 	companions int
-	// recorded is true if the job has exchanged its slot for a place in recording.
+	// recorded is true if the job has moved from slots to recording; see freeSlot.
 	recorded bool
 	// pass is true if the job must report its result to the breaker, trial if
 	// the job is the breaker's trial.
@@ -94,7 +94,7 @@ func (j *job) process(ctx context.Context) {
 		}
 		j.metrics.PushSettled(j.push.Connector, outcome, took)
 		j.committed(j.push.ActionID)
-		j.log.DebugContext(ctx, "push carried", "outcome", outcome, "took", took)
+		j.log.DebugContext(ctx, "push processed", "outcome", outcome, "took", took)
 	}
 }
 

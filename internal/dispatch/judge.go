@@ -54,8 +54,8 @@ func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdic
 // callsOnce reports whether a class allows only one automatic call; true for an unknown class.
 func callsOnce(c connector.Class) bool { return c != connector.ClassA && c != connector.ClassB }
 
-// The sources of receipts; see [gatehouse.Receipt]. sourceCheck is the source of an attempt without a call,
-// because the check of the target failed.
+// The sources of receipts; see [gatehouse.Receipt]. sourceCheck is the source of an attempt that made no
+// call because the check of the target failed.
 const (
 	sourceCall     = "call"
 	sourceCheck    = "check"
@@ -93,8 +93,8 @@ func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, 
 // spent reports whether no attempt is left after this one.
 func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
 
-// spent reports whether a push has no attempt left. The time since the push was first due counts up to the last
-// claim, by the store's clock.
+// spent reports whether a push has no attempt left. The time since the push was first due is measured up to the
+// last claim, by the store's clock.
 func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
 	if p.Attempts-p.AttemptBase <= c.Retries {
 		return false

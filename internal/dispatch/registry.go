@@ -178,7 +178,7 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 }
 
 // otherOperations returns the end of an error text that lists the connector's operations; "" if the connector is
-// no [connector.Lister].
+// not a [connector.Lister].
 func otherOperations(c connector.Connector) string {
 	l, ok := c.(connector.Lister)
 	if !ok {

@@ -57,7 +57,8 @@ func (d *Dispatcher) rescue(ctx context.Context, p *gatehouse.Push) error {
 		next := now
 		if q.Status == gatehouse.PushSent {
 			n := q.Attempts - q.AttemptBase
-			class, retention := d.targets.Class(q.Tenant, q.Connector, s.action.Operation), d.targets.retention(q.Tenant, q.Connector, s.action.Operation)
+			class := d.targets.Class(q.Tenant, q.Connector, s.action.Operation)
+			retention := d.targets.retention(q.Tenant, q.Connector, s.action.Operation)
 			if judge(class, connector.Ambiguous, false, d.config.spent(q, class, retention)) != verdictRetry {
 				outcome = string(gatehouse.PushUnknown)
 				s.end(false, code, detail, "")

@@ -65,8 +65,8 @@ func (j *job) tryIntend(ctx context.Context) (call *connector.Call, outcome stri
 	return call, outcome, nil
 }
 
-// lastChecks returns "" when the call may be made. Otherwise it ends the push
-// and returns the outcome.
+// lastChecks returns "" when the call may be made. Otherwise it ends the push, or
+// puts it back, and returns the outcome.
 func (j *job) lastChecks(s *step) (outcome string) {
 	p, now := s.push, s.tx.Now()
 	if p.LeaseUntil == nil || !now.Before(*p.LeaseUntil) {

@@ -94,7 +94,7 @@ func (r *Registry) stateReader(a *gatehouse.Action) (connector.StateReader, bool
 }
 
 // ReadState reads the current version and pre-image of an action's target. The
-// state is in canonical form. An error is a *connector.Error, or an
+// state is in canonical form. An error is a *connector.Error, or a
 // *gate.UnreadableError when another try cannot succeed.
 func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehouse.TargetState, error) {
 	reader, ok := r.stateReader(a)

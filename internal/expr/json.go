@@ -138,8 +138,8 @@ func (n Number) json() (gatehouse.JSON, error) {
 	return plain, nil
 }
 
-// Text converts a scalar for insertion into text: a string itself, a number by
-// its digits. Lists, objects and null are errors.
+// Text converts a scalar for insertion into text: a string stays unchanged, a number
+// keeps its digits. Lists, objects and null are errors.
 func Text(v ref.Val) (string, error) {
 	switch v := v.(type) {
 	case types.String:

@@ -104,7 +104,7 @@ func mismatch(op string, a, b ref.Val) ref.Val {
 			return v
 		}
 	}
-	return types.NewErr("cannot %s %s and %s; dec(…) makes a number of a string", op, TypeName(a), TypeName(b))
+	return types.NewErr("cannot %s %s and %s; dec(…) converts a string to a number", op, TypeName(a), TypeName(b))
 }
 
 // TypeName returns the name of a value's type, for messages.

@@ -229,7 +229,7 @@ func toDec(v ref.Val) ref.Val {
 func absolute(v ref.Val) ref.Val {
 	n, ok := operand(v)
 	if !ok {
-		return types.NewErr("abs: a value of type %s is not a number; dec(…) makes one of a string", TypeName(v))
+		return types.NewErr("abs: a value of type %s is not a number; dec(…) converts a string to a number", TypeName(v))
 	}
 	return Number(n.Dec().Abs())
 }

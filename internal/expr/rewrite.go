@@ -141,7 +141,7 @@ func (r *rewriter) operators(e ast.Expr) {
 			case types.ListKind, types.MapKind:
 				r.comparable(e, "in", elem, in.Parameters()[0])
 			default:
-				r.fail(e, "in needs a list or a map at its right, not %s", cel.FormatCELType(in))
+				r.fail(e, "in needs a list or a map on its right, not %s", cel.FormatCELType(in))
 			}
 			r.replace(e, "@contains", !r.plainArgs(call))
 		case "size":

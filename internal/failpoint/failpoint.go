@@ -18,7 +18,7 @@ import "slices"
 // process at each of them.
 func Names() []string { return slices.Concat(ActionNames(), RunNames(), ArchiveNames()) }
 
-// ArchiveNames lists the places of the archiver in order: a batch is locked and read, moved,
+// ArchiveNames lists the places of the archiver in order: a batch is locked and read, is moved,
 // gets its leaf, and is committed.
 func ArchiveNames() []string {
 	return []string{"archive/locked", "archive/moved", "archive/recorded", "archive/committed"}

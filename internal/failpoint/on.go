@@ -12,12 +12,12 @@ import (
 	"syscall"
 )
 
-// Environment is the name of the variable that selects a place.
+// Environment is the name of the environment variable that selects a place.
 const Environment = "GATEHOUSE_FAILPOINT"
 
 type trap struct {
 	name string
-	// left counts down the passages.
+	// left is how many times the place must still be reached.
 	left atomic.Int64
 }
 
@@ -37,7 +37,7 @@ var armed = sync.OnceValue(func() *trap {
 	return t
 })
 
-// Here kills the process at the selected passage of the selected place.
+// Here kills the process when it reaches the selected place for the nth time.
 func Here(name string) {
 	t := armed()
 	if t == nil || t.name != name || t.left.Add(-1) != 0 {

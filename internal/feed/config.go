@@ -221,7 +221,7 @@ func plainURL(addresses string) bool {
 	return true
 }
 
-// redact replaces an error that contains an address with a user, a password or a token.
+// redact replaces an error if it contains an address that has a user, a password or a token.
 func redact(err error, address string) error {
 	for part := range strings.SplitSeq(address, ",") {
 		if strings.Contains(part, "@") && strings.Contains(err.Error(), strings.TrimSpace(part)) {

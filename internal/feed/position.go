@@ -14,7 +14,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// verify is how often the stream is checked although nothing is published, to
+// verify is how often the stream is checked, even while nothing is published, to
 // recreate it when it was deleted.
 const verify = 5 * time.Second
 

@@ -166,8 +166,8 @@ func (p *publisher) advanced(tenant string, pos position, published int) {
 // the last one.
 //
 // The first entry goes alone. The server compares a predecessor's id with the
-// last id that it has seen, even if that message is gone by now. So a burst may
-// rely on an id only after this very message was stored.
+// last id that it has seen, even if that message is gone by now. So the rest of
+// a burst relies on the first entry's id only after that entry is stored.
 func (p *publisher) publish(
 	ctx context.Context, tenant string, pos position, entries []*gatehouse.Entry,
 ) (int, uint64, error) {

@@ -155,6 +155,16 @@ func (g *Gate) ListPrincipals(
 	return page, err
 }
 
+// validateKeepingRoles validates a change of a principal that keeps its roles. It accepts a principal without roles: a
+// sign-in may have taken the last one.
+func validateKeepingRoles(p *gatehouse.Principal) error {
+	kept := *p
+	if len(kept.Roles) == 0 {
+		kept.Roles = []gatehouse.Role{gatehouse.RoleViewer}
+	}
+	return kept.Validate()
+}
+
 // UpdatePrincipal changes a principal's roles, its sponsor, or whether it is
 // disabled. The change takes effect at once: on the next request, and on the
 // votes for actions that have not been sent.
@@ -172,7 +182,11 @@ func (g *Gate) UpdatePrincipal(
 		if r.Sponsor != nil {
 			p.Sponsor = *r.Sponsor
 		}
-		if err := p.Validate(); err != nil {
+		validate := validateKeepingRoles
+		if r.Roles != nil {
+			validate = (*gatehouse.Principal).Validate
+		}
+		if err := validate(p); err != nil {
 			return nil, err
 		}
 		if err := resolveLinks(tx, p); err != nil {

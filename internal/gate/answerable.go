@@ -161,7 +161,7 @@ func (e exclusion) reasons(
 		list = append(list, p.Name+" is excluded as the proposer")
 	}
 	for _, named := range []struct{ who, as string }{
-		{e.proposer.Sponsor, "the sponsor"}, {strings.TrimSpace(e.onBehalfOf), "the person that it is proposed for"},
+		{e.proposer.Sponsor, "the sponsor"}, {strings.TrimSpace(e.onBehalfOf), "the person on whose behalf it is proposed"},
 	} {
 		if named.who == "" {
 			continue

@@ -75,10 +75,10 @@ func TestNobodyMayAnswer(t *testing.T) {
 			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; ana is " +
 				"excluded as the proposer",
 		},
-		"the person that it is proposed for": {
+		"the person on whose behalf it is proposed": {
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "BEN" },
 			want: "too few people may answer: rule finance-approval asks 2 people (group finance), and 1 may answer; " +
-				"BEN is excluded as the person that it is proposed for",
+				"BEN is excluded as the person on whose behalf it is proposed",
 		},
 		"all of it": {
 			prepare: func(w *world) {
@@ -90,7 +90,7 @@ func TestNobodyMayAnswer(t *testing.T) {
 			propose: func(p *gatehouse.Proposal) { p.OnBehalfOf = "ben" },
 			want: "nobody may answer: rule finance-approval asks 2 people (group finance), and 0 may answer; ana is excluded " +
 				"as the sponsor; " +
-				"ben is excluded as the person that it is proposed for; 1 is disabled",
+				"ben is excluded as the person on whose behalf it is proposed; 1 is disabled",
 		},
 		"people that are named": {
 			prepare: change("bot", gatehouse.PrincipalChange{Sponsor: &sponsor}),
@@ -191,7 +191,7 @@ func TestManyMayAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.refused(w.propose(bot, purge), "too few people may answer: the policy asks 2 people (approver), and 1 may answer; "+
-		"admin is excluded as the person that it is proposed for; 1 is disabled")
+		"admin is excluded as the person on whose behalf it is proposed; 1 is disabled")
 }
 
 // TestApproversInDelayMayAnswer: an approver whose vote does not count yet may answer, since the
@@ -243,7 +243,7 @@ ceilings: [{name: notes, when: 'action.type == "note"', per: tenant, window: 1h,
 		t.Fatalf("the first is %s", a.Status)
 	}
 	w.refused(w.propose(bot, note), "nobody may answer: the policy asks 1 person (approver), and 0 may answer; "+
-		"admin is excluded as the person that it is proposed for")
+		"admin is excluded as the person on whose behalf it is proposed")
 }
 
 // TestAgentsReadNoNamesOfAnswerers: the reason names only people whom the agent knows from its own

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/audit"
 )
 
-// Head returns size and root hash of the tenant's numbered log.
+// Head returns the size and the root hash of the tenant's numbered log.
 func (g *Gate) Head(ctx context.Context) (*gatehouse.LogHead, error) {
 	var head gatehouse.LogHead
 	err := g.View(ctx, "log", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {

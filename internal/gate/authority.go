@@ -8,9 +8,9 @@ import (
 )
 
 // checkVoters checks, under a lock, that the approvers whose votes count, and the voter of a
-// vote about to be stored, may still decide: they exist, are enabled, and have their own right
-// or that of the principal they voted for. None of them may be the proposer's sponsor by now. A
-// delegation that has ended since leaves its votes valid.
+// vote about to be stored, may still decide: they exist, are enabled, and have the right that
+// their vote uses, their own or a delegator's. None of them may be the proposer's sponsor by
+// now. A delegation that has ended since leaves its votes valid.
 //
 // The proposer is read without a lock: a sponsor set while this transaction runs counts as set
 // after it, and the next check bars that sponsor. rights may be nil; whatever it lacks is read.
@@ -48,7 +48,7 @@ func (g *Gate) checkVoters(
 	found := rights.Locked(ids)
 	if found == nil {
 		var err error
-		if found, err = tx.PrincipalsForShare(ids); err != nil {
+		if found, err = tx.LockPrincipals(ids); err != nil {
 			return err
 		}
 	}

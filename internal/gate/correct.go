@@ -25,7 +25,7 @@ func correct(tx gatehouse.Tx, c *gatehouse.Caller, old, a *gatehouse.Action) err
 	case err != nil:
 		return err
 	case p.ClosedAt != nil:
-		return cannotEdit("dead_letter_closed", "its dead letter is closed by %s: %s", p.ClosedBy, p.ClosedReason)
+		return cannotEdit("dead_letter_closed", "its dead letter was closed by %s: %s", p.ClosedBy, p.ClosedReason)
 	case p.Status != gatehouse.PushFailed:
 		return cannotEdit("push_not_failed", "the push is %s", p.Status)
 	}

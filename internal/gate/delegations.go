@@ -132,7 +132,7 @@ func newDelegation(
 }
 
 func checkDelegationLimit(tx gatehouse.DelegationReader, from string) error {
-	// Without a limit, since the list also has the delegations to this person.
+	// The list has no limit, since it also has the delegations to this person.
 	list, err := tx.ListDelegations(from, true, math.MaxInt32)
 	if err != nil {
 		return err
@@ -169,20 +169,25 @@ func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegatio
 		if err != nil {
 			return err
 		}
-		setDelegators(list, standings)
+		list = setDelegators(list, standings)
 		return nil
 	})
 	return list, err
 }
 
-// setDelegators sets Delegator in the delegations that are in force for the caller.
-func setDelegators(list []*gatehouse.Delegation, standings []gatehouse.Standing) {
+// setDelegators sets Delegator in the delegations that are in force for the caller. Those that the list, which has an
+// end, lacks are appended.
+func setDelegators(list []*gatehouse.Delegation, standings []gatehouse.Standing) []*gatehouse.Delegation {
 	for _, s := range standings {
 		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })
-		if i >= 0 && s.For.MayDecide() {
+		if i < 0 {
+			i, list = len(list), append(list, s.Delegation)
+		}
+		if s.For.MayDecide() {
 			list[i].Delegator = &gatehouse.Delegator{Person: s.For.Person, Roles: s.For.Roles, Groups: s.For.Groups}
 		}
 	}
+	return list
 }
 
 // EndDelegation ends a delegation early, for either of its persons or an
@@ -280,8 +285,8 @@ func (g *Gate) mayAnswer(tx gatehouse.ReadTx, a *gatehouse.Action, p *gatehouse.
 	return nil
 }
 
-// usedBy returns the name of the voter whose approval has used the right of holder, which counts only once: the
-// holder's own person, or a delegate who voted for that person. It skips the votes of except, and returns "" if
+// usedBy returns the name of the voter whose approval has used the right of holder: the holder's own person, or a
+// delegate who voted for that person. A right counts only once. usedBy skips the votes of except, and returns "" if
 // there is no such voter.
 func usedBy(tx gatehouse.IdentityReader, ap *gatehouse.Approval, holder, except *gatehouse.Principal) (string, error) {
 	for _, v := range ap.Votes {

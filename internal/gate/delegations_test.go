@@ -2,6 +2,8 @@ package gate_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,6 +46,29 @@ func (w *world) wantCode(what string, got, want gatehouse.Code) {
 	w.t.Helper()
 	if got != want {
 		w.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// TestDelegationsBeyondTheList: an administrator's list has an end, but never lacks a delegation to the administrator
+// that is in force; its Delegator says for whom they may answer.
+func TestDelegationsBeyondTheList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, financeDecides)
+	w.person("ana")
+	ben := w.principal("ben", gatehouse.KindPerson, gatehouse.RoleApprover, gatehouse.RoleAdmin)
+	mine := w.delegate(w.admin, gatehouse.NewDelegation{From: "ana", To: "ben"})
+	for i := range 13 { // 50 delegations each at most
+		from := fmt.Sprintf("p%d", i)
+		w.person(from)
+		for range 40 {
+			w.delegate(w.admin, gatehouse.NewDelegation{From: from, To: "ana"})
+		}
+	}
+	list, err := w.gate.ListDelegations(ben)
+	must(t, err)
+	i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == mine.ID })
+	if i < 0 || list[i].Delegator == nil || len(list) > 501 {
+		t.Errorf("at %d of %d: %+v", i, len(list), mine)
 	}
 }
 

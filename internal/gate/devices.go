@@ -208,7 +208,7 @@ func (g *Gate) makeWebPushKey(tx gatehouse.Tx, tenant string) (*gatehouse.RingKe
 	})
 }
 
-// resealWebPushKey seals the tenant's key under the present master key at once.
+// resealWebPushKey seals the tenant's key for web push under the present master key.
 func (g *Gate) resealWebPushKey(tx ringWriter) error {
 	old, err := activeRingKey(tx, gatehouse.RingWebPush)
 	if err != nil || old == nil || old.Master == g.config.Master.ID() || !g.config.Master.Has(old.Master) {

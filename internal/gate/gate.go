@@ -74,7 +74,7 @@ type ConnectorLister interface{ Names(tenant string) []string }
 // process makes at a time; 0 means no limit.
 type ConcurrencyLimiter interface{ Concurrency(name string) int }
 
-// Config has the settings beside the policy.
+// Config has the settings that are not in the policy.
 type Config struct {
 	// Hold delays the dispatch of every approved action for which no rule sets a hold. nil means 10 s for
 	// actions of L1 to L3 that people decided, and no delay for others.

@@ -90,7 +90,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 
 	// The lock keeps a concurrent change from removing the right, and ending the grants, before this grant is
 	// stored.
-	grantors, err := tx.PrincipalsForShare([]string{c.Principal.ID})
+	grantors, err := tx.LockPrincipals([]string{c.Principal.ID})
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func TestGrantApproves(t *testing.T) {
 	w, bot, ana := refunds(t, "")
 	w.wantStatus("without a grant", w.refund(bot, "10", nil), gatehouse.StatusPending)
 	g := w.grant(ana, nil)
-	const worst = "at most 3 times refund of shop by bot, EUR 100 in all, up to L3, until 2026-11-20 13:00:00 UTC"
+	const worst = "at most 3 times: refund of shop by bot, EUR 100 in all, up to L3, until 2026-11-20 13:00:00 UTC"
 	if g.Worst != worst {
 		t.Errorf("worst case %q", g.Worst)
 	}

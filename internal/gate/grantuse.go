@@ -80,9 +80,9 @@ type covered struct {
 // amounts of a limit; ok is false where the money cannot be counted. New values count
 // in full: a difference would depend on the present state, which the proposer claims.
 // The claimed magnitude can only raise a sum. An amount without a currency counts in
-// the limit's currency if the limit has only one and the payload names no other. If the
-// payload names a currency in which no amount is counted, ok is false: the target may read
-// a counted amount in that currency.
+// the limit's currency if the limit has only one and the payload names no other. If there
+// is a limit, and the payload names a currency in which no amount is counted, ok is false:
+// the target may read a counted amount in that currency.
 func moved(a *gatehouse.Action, limit []gatehouse.Magnitude) (list []gatehouse.Magnitude, ok bool) {
 	only, named := "", currenciesNamed(a)
 	if len(limit) == 1 && len(named) <= 1 && (len(named) == 0 || named[limit[0].Currency]) {
@@ -179,7 +179,7 @@ func (g *Gate) useGrants(tx gatehouse.Tx, a *gatehouse.Action, v judgement) erro
 
 func (g *Gate) useGrant(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, found covered) (bool, error) {
 	// The same lock order as in UpdatePrincipal, which may disable the grantor.
-	grantors, err := tx.PrincipalsForShare([]string{found.Grantor})
+	grantors, err := tx.LockPrincipals([]string{found.Grantor})
 	if err != nil {
 		return false, err
 	}

@@ -231,7 +231,7 @@ func setMembers(
 	if len(ids) == 0 {
 		return nil
 	}
-	locked, err := tx.PrincipalsForShare(ids)
+	locked, err := tx.LockPrincipals(ids)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func setMembers(
 		if !change(p) {
 			continue
 		}
-		if err := p.Validate(); err != nil {
+		if err := validateKeepingRoles(p); err != nil {
 			return err
 		}
 		if err := putMemberships(tx, p, authorOf(c)); err != nil {

@@ -25,7 +25,8 @@ func TestABrokenRuleOnlyLengthensTheHold(t *testing.T) {
 // TestHoldOfAllowedActions: without a configured hold, only what people approve waits, and the explanation says so.
 func TestHoldOfAllowedActions(t *testing.T) {
 	t.Parallel()
-	w := newWorldWith(t, "version: 1\nrisk: {note: 2}\nrules: [{id: notes, when: 'action.type == \"note\"', then: allow}]\n",
+	w := newWorldWith(t,
+		"version: 1\nrisk: {note: 2}\nrules: [{id: notes, when: 'action.type == \"note\"', then: allow}]\n",
 		func(c *appConfig) { c.Hold = nil })
 	bot := w.agent()
 	for kind, want := range map[string]time.Duration{"note": 0, "price_change": 10 * time.Second} {

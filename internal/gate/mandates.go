@@ -274,8 +274,8 @@ func (g *Gate) ResumeMandate(ctx context.Context, id string) (*gatehouse.Mandate
 		if m.EndedAt != nil || m.PausedAt == nil || !tx.Now().Before(m.ExpiresAt) {
 			return nil
 		}
-		// changeMandate has locked this row.
-		people, err := tx.PrincipalsForShare([]string{c.Principal.ID})
+		// changeMandate has locked the caller's row.
+		people, err := tx.LockPrincipals([]string{c.Principal.ID})
 		if err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func (g *Gate) changeMandate(
 			return nil, err
 		}
 		// The same lock order as in a change of the person's rights.
-		if _, err := tx.PrincipalsForShare([]string{c.Principal.ID}); err != nil {
+		if _, err := tx.LockPrincipals([]string{c.Principal.ID}); err != nil {
 			return nil, err
 		}
 		m, err := tx.LockMandate(id)

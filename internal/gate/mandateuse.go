@@ -50,7 +50,7 @@ func (g *Gate) useMandate(tx gatehouse.Tx, a *gatehouse.Action, v *judgement, fo
 		ids[i] = voter.ID
 	}
 	// Voters are locked before the mandate, as in UpdatePrincipal, which may disable a voter.
-	voters, err := tx.PrincipalsForShare(ids)
+	voters, err := tx.LockPrincipals(ids)
 	if err != nil {
 		return false, err
 	}

@@ -194,7 +194,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 	info := g.config.Channels[i]
 	if info.Callback {
 		return nil, gatehouse.Violations{{
-			Pointer: "/channel", Detail: "the channel makes the callbacks of proposals, and has no place to test",
+			Pointer: "/channel", Detail: "the channel sends the callbacks of proposals, and has no receiver of its own to test",
 		}}.Err()
 	}
 	n := testMessage(c, &info)

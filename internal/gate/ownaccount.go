@@ -129,7 +129,7 @@ func stillAdmin(p *gatehouse.Principal) error {
 // lockPrincipals reads two principals by id, which may be the same, and locks them
 // against changes until the end of the transaction.
 func lockPrincipals(tx gatehouse.IdentityWriter, one, other string) (p, q *gatehouse.Principal, err error) {
-	list, err := tx.PrincipalsForShare([]string{one, other})
+	list, err := tx.LockPrincipals([]string{one, other})
 	for _, found := range list {
 		if found.ID == one {
 			p = found

@@ -327,6 +327,8 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 			why = "a person edited the change, so people approve it"
 		case a.RebasedBy != "":
 			why = "people were asked about the change before it was rebased"
+		case from.supersedes != nil:
+			why = "people were asked about the change before it was revised"
 		}
 		a.Policy.Reasons = append(a.Policy.Reasons, why)
 	}

@@ -121,8 +121,8 @@ func (g *Gate) WaitAsked(
 	return a, nil
 }
 
-// ListActions returns a page of the caller's tenant. A cached caller is verified
-// with data from the same query, before the page is returned.
+// ListActions returns a page of the actions of the caller's tenant. A cached caller
+// is verified with data from the same query, before the page is returned.
 func (g *Gate) ListActions(
 	ctx context.Context, f gatehouse.ActionFilter,
 ) (page gatehouse.Page[*gatehouse.Action], err error) {

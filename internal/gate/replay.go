@@ -138,7 +138,10 @@ func (g *Gate) replaySafety(tx pushFacts, p *gatehouse.Push, a *gatehouse.Action
 func failedSafety(now time.Time, p *gatehouse.Push, retention time.Duration) safety {
 	switch {
 	case retention > 0 && age(now, p) > retention:
-		return safety{skip: gatehouse.SkippedTooOld, reason: fmt.Sprintf("the target keeps idempotency keys for %s only", gatehouse.Duration(retention))}
+		return safety{
+			skip:   gatehouse.SkippedTooOld,
+			reason: fmt.Sprintf("the target keeps idempotency keys for %s only", gatehouse.Duration(retention)),
+		}
 	case p.ErrorCode == "resolved_failed":
 		return safety{safe: true, reason: "an operator found that it had no effect"}
 	}
@@ -151,7 +154,7 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 	switch g.class(a) {
 	case "A":
 		if retention == 0 {
-			return safety{safe: true, reason: "class A: the target carries out an idempotency key once"}
+			return safety{safe: true, reason: "class A: the target carries out a call with one idempotency key only once"}
 		}
 		left := p.FirstDue().Add(retention).Sub(now)
 		if left <= 0 {
@@ -161,7 +164,8 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 					gatehouse.Duration(retention)),
 			}
 		}
-		return safety{safe: true, reason: fmt.Sprintf("class A: the target carries out an idempotency key once, and knows this one until %s",
+		return safety{safe: true, reason: fmt.Sprintf(
+			"class A: the target carries out a call with one idempotency key only once, and knows this key until %s",
 			p.FirstDue().Add(retention).UTC().Format(time.RFC3339))}
 	case "B":
 		if g.conditional(a) {
@@ -180,7 +184,7 @@ func (g *Gate) unknownSafety(now time.Time, p *gatehouse.Push, a *gatehouse.Acti
 
 // Conditional is an optional ability of Targets: it tells whether an action's write
 // has a condition on the target's version or pre-image, so that the write fails after
-// another change, or after an earlier call of its own.
+// another change, or after an earlier call for the same action.
 type Conditional interface {
 	Conditional(a *gatehouse.Action) bool
 }

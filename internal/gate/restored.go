@@ -75,7 +75,8 @@ func (g *Gate) restoredPushes(
 					return err
 				}
 				for _, p := range page.Items {
-					if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector || r.Connector != "" && p.Connector != r.Connector {
+					if !p.CreatedAt.Before(r.Before) || p.Connector == workflow.ApprovalConnector ||
+						r.Connector != "" && p.Connector != r.Connector {
 						continue
 					}
 					a, err := tx.FindAction(p.ActionID)

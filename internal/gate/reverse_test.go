@@ -17,11 +17,13 @@ func TestWhoReverses(t *testing.T) {
 		who  context.Context
 		want gatehouse.Code
 	}{
-		"its proposer":          {bot, gatehouse.CodeNotReversible},
-		"an approver":           {w.person("ana"), gatehouse.CodeNotReversible},
-		"an operator":           {w.principal("olaf", gatehouse.KindPerson, gatehouse.RoleOperator), gatehouse.CodeNotReversible},
-		"a person who proposes": {w.principal("pia", gatehouse.KindPerson, gatehouse.RoleProposer), gatehouse.CodeRoleRequired},
-		"a viewer":              {w.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer), gatehouse.CodeRoleRequired},
+		"its proposer": {bot, gatehouse.CodeNotReversible},
+		"an approver":  {w.person("ana"), gatehouse.CodeNotReversible},
+		"an operator": {w.principal("olaf", gatehouse.KindPerson, gatehouse.RoleOperator),
+			gatehouse.CodeNotReversible},
+		"a person who proposes": {w.principal("pia", gatehouse.KindPerson, gatehouse.RoleProposer),
+			gatehouse.CodeRoleRequired},
+		"a viewer": {w.principal("vic", gatehouse.KindPerson, gatehouse.RoleViewer), gatehouse.CodeRoleRequired},
 	} {
 		if _, err := w.gate.Reverse(c.who, a.ID, gatehouse.ReverseRequest{}); gatehouse.CodeOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)

@@ -22,7 +22,7 @@ type ruling struct {
 	vetoInput     *vetoInput
 	veto          string
 	drift         *drift
-	// targetUnchanged is true if the target was read, and still is as proposed.
+	// targetUnchanged is true if the target was read, and still matches the proposal.
 	targetUnchanged bool
 
 	// Set by rule. delegators are the principals whose right the caller may use for its vote, from

@@ -35,7 +35,7 @@ func secretAAD(s *gatehouse.Secret) []string {
 }
 
 // sealSecret seals a value under the tenant's key. It makes a new key if there is none,
-// or if this server cannot open it, or it is no key.
+// if this server cannot open the key, or if the key is not valid.
 func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) error {
 	if g.config.Master == nil {
 		return errNoMaster()
@@ -67,8 +67,8 @@ func (g *Gate) sealSecret(tx ringWriter, s *gatehouse.Secret, value string) erro
 	return err
 }
 
-// secretsKey opens a key of the ring that seals secrets. A key that opens and is not valid is
-// [ring.ErrSealed] too: nothing was ever sealed under it.
+// secretsKey opens a key of the ring that seals secrets. The error is [ring.ErrSealed]
+// also for a key that opens but is not valid: nothing was ever sealed under it.
 func secretsKey(master *ring.Master, k *gatehouse.RingKey) (*ring.Master, error) {
 	raw, err := openRing(master, k)
 	if err != nil {

@@ -32,8 +32,8 @@ func (g *Gate) TakeCeremony(ctx context.Context, hash [32]byte) (c *gatehouse.Ce
 	return c, err
 }
 
-// FindPasskey finds a passkey and its owner by the authenticator's id, for the
-// ceremony that verifies it.
+// FindPasskey finds a passkey and its owner by the credential ID, for the
+// ceremony that verifies the passkey.
 func (g *Gate) FindPasskey(
 	ctx context.Context, credentialID []byte,
 ) (k *gatehouse.Passkey, p *gatehouse.Principal, err error) {

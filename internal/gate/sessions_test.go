@@ -413,6 +413,17 @@ func TestGroupsGiveAndTakeRoles(t *testing.T) {
 	if _, err = signIn(twin, gatehouse.RoleApprover); err != nil {
 		t.Errorf("back in the group: %v", err)
 	}
+	// An administrator can disable a person without roles, so that no group gives any back.
+	_, err = signIn(twin)
+	wantCode(t, err, gatehouse.CodeRoleRequired)
+	yes := true
+	_, err = w.gate.UpdatePrincipal(w.admin, other.Principal.ID, gatehouse.PrincipalChange{Disabled: &yes})
+	must(t, err)
+	_, err = signIn(twin, gatehouse.RoleApprover)
+	wantCode(t, err, gatehouse.CodeUnauthenticated)
+	none := []gatehouse.Role{}
+	_, err = w.gate.UpdatePrincipal(w.admin, s.Principal.ID, gatehouse.PrincipalChange{Roles: &none})
+	wantCode(t, err, gatehouse.CodeInvalid)
 }
 
 // TestGroupsLeaveAnAdministrator maps the role admin away from everybody: the last

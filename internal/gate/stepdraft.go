@@ -12,8 +12,8 @@ import (
 type RunProposal struct {
 	// By is the principal of the workflow.
 	By *gatehouse.Caller
-	// Starter is the principal that started the run, nil for none. The ceilings per agent of the starter
-	// apply to the action.
+	// Starter is the principal that started the run, nil for none. The starter's ceilings per agent apply
+	// to the action.
 	Starter *gatehouse.Principal
 	// Required is the smallest number of people who must approve.
 	Required int

@@ -61,8 +61,8 @@ func (g *Gate) TargetReported(
 				return nil, err
 			}
 			all.Marked += part.Marked
-			// Even if nothing was marked, the loop ends: the next call does not list what was marked, decided or
-			// expired meanwhile.
+			// The loop ends even if a call marks nothing: the next call does not list the actions that were marked,
+			// decided or expired in the meantime.
 			if !part.More {
 				return all, nil
 			}

@@ -51,8 +51,8 @@ func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) 
 	return reasons, err
 }
 
-// ceilingAccounts lists up to limit accounts of each ceiling, the fullest first. With only, which is "" for all, it
-// leaves out the accounts of other agents. An unused ceiling has one account without a scope.
+// ceilingAccounts lists up to limit accounts of each ceiling, the fullest first. Unless only is "", it leaves out the
+// accounts of agents with another id. An unused ceiling has one account without a scope.
 func (g *Gate) ceilingAccounts(
 	tx policyFacts, tenant, only string, limit int,
 ) (list []*gatehouse.CeilingAccount, err error) {

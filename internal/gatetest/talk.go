@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// talk has a question answered on a pending action, which is then assigned and snoozed.
+// talk asks and answers a question about a pending action, comments on it, assigns it and snoozes it.
 func (w *World) talk(a *gatehouse.Action) {
 	w.t.Helper()
 	say := func(ctx context.Context, r gatehouse.CommentRequest) {

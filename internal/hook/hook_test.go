@@ -275,7 +275,8 @@ func TestInput(t *testing.T) {
 	got, err := hook.Input(h, hook.Delivery{ID: "d-1", Event: "issues"},
 		[]byte(`{"n": 12345678901234567890.10, "a": "é"}`))
 	want := gatehouse.JSON(
-		`{"body":{"a":"é","n":12345678901234567890.10},"delivery":"d-1","event":"issues","headers":{"user-agent":"GitHub-Hookshot/044aadd","x-github-event":"issues"}}`)
+		`{"body":{"a":"é","n":12345678901234567890.10},"delivery":"d-1","event":"issues",` +
+			`"headers":{"user-agent":"GitHub-Hookshot/044aadd","x-github-event":"issues"}}`)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Error(err, diff)
 	}

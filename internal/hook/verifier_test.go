@@ -20,7 +20,8 @@ func TestVerifier(t *testing.T) {
 	h := sign(hook.KindGitHub, "s3cret", "d-1", body)
 	delivery, input, err := v.Verify(hook.KindGitHub, "gh", h, body, now)
 	if err != nil || delivery != "d-1" ||
-		input != `{"body":{"action":"opened"},"delivery":"d-1","event":"push","headers":{"x-github-delivery":"d-1","x-github-event":"push"}}` {
+		input != `{"body":{"action":"opened"},"delivery":"d-1","event":"push","headers":{"x-github-delivery":"d-1",`+
+			`"x-github-event":"push"}}` {
 		t.Errorf("%s, %s, %v", delivery, input, err)
 	}
 	for name, tc := range map[string]struct {

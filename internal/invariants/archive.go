@@ -20,16 +20,16 @@ func (c *checker) archive(ctx context.Context) error {
 	}
 	var tenant, id string
 	for {
-		var files []*actionRows
+		var actions []*actionRows
 		seen := 0
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
-			files, seen, err = c.loadArchived(ctx, tx, &tenant, &id, people)
+			actions, seen, err = c.loadArchived(ctx, tx, &tenant, &id, people)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		for _, f := range files {
+		for _, f := range actions {
 			f.check(c.r)
 		}
 		if seen == 0 {
@@ -56,7 +56,7 @@ func (c *checker) people(ctx context.Context) (map[[2]string]string, error) {
 // returns the readable ones. seen counts the rows.
 func (c *checker) loadArchived(
 	ctx context.Context, tx *sql.Tx, tenant, id *string, people map[[2]string]string,
-) (files []*actionRows, seen int, err error) {
+) (actions []*actionRows, seen int, err error) {
 	query := `SELECT r.tenant, r.id, coalesce(r.approval_id, ''), coalesce(r.push_id, ''), coalesce(r.idempotency_key, ''), r.status, r.action_type,
 r.risk, r.proposer_id, r.proposed_at, r.ended_at, r.archived_at, r.batch, r.sha256, r.document,
 (SELECT count(*) FROM action a WHERE a.tenant = r.tenant AND a.id = r.id)

@@ -62,13 +62,13 @@ func (c *checker) heldUntil(a account, at int64) int64 {
 
 // sumClaims sets others of each held claim. It counts the claims of other actions that were held at the beginning
 // of the check. Claims that were released before are missing, so the sum is never too high.
-func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, files []*actionRows) error {
+func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, actions []*actionRows) error {
 	if c.heldTotals == nil {
 		if err := c.loadHeld(ctx, tx); err != nil {
 			return err
 		}
 	}
-	for _, f := range files {
+	for _, f := range actions {
 		for i := range f.claims {
 			l := &f.claims[i]
 			limit := f.ceiling(l)

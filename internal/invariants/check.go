@@ -115,19 +115,19 @@ func (c *checker) actions(ctx context.Context) error {
 		return err
 	}
 	for after := int64(0); ; {
-		var files []*actionRows
+		var actions []*actionRows
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
-			files, err = c.load(ctx, tx, after)
+			actions, err = c.load(ctx, tx, after)
 			return err
 		})
-		if err != nil || len(files) == 0 {
+		if err != nil || len(actions) == 0 {
 			return err
 		}
-		for _, f := range files {
+		for _, f := range actions {
 			f.check(c.r)
 		}
-		after = files[len(files)-1].seq
-		done += int64(len(files))
+		after = actions[len(actions)-1].seq
+		done += int64(len(actions))
 		c.o.Progress(done, max(total, done))
 	}
 }

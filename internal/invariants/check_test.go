@@ -235,7 +235,8 @@ func testDamage(t *testing.T, o *original) {
 	var groups [][]damage
 	for _, d := range append(o.own, []damage{
 		{"two decisions",
-			leaf + `'{"id":"l1","tenant":"default","type":"hitl.rejected","subject":"x","actor":"x","from":"pending","to":"rejected"}' FROM action WHERE seq = ` + where("replayed"), 1, "replayed", false},
+			leaf + `'{"id":"l1","tenant":"default","type":"hitl.rejected","subject":"x","actor":"x","from":"pending",` +
+				`"to":"rejected"}' FROM action WHERE seq = ` + where("replayed"), 1, "replayed", false},
 		{"a push is lost", `DELETE FROM push WHERE action_seq = ` + where("queued"), 3, "queued", false},
 		{"a push of what was rejected",
 			`UPDATE push SET action_seq = ` + where("rejected") + ` WHERE action_seq = ` + where("queued"), 4, "rejected",
@@ -243,8 +244,11 @@ func testDamage(t *testing.T, o *original) {
 		{"allowed, says nobody", `UPDATE proposal SET policy_outcome = 'deny' WHERE seq = ` + where("allowed"), 4, "allowed",
 			true},
 		{"two effects",
-			`INSERT INTO receipt (seq, tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
-SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal FROM receipt WHERE outcome = 'applied' AND action_seq = ` + where("pair"), 5, "pair", false},
+			`INSERT INTO receipt (seq, tenant, id, action_seq, action_id, push_id, idempotency_key, attempt, generation,
+  outcome, error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata, reversal)
+SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key, attempt, generation, outcome,
+  error_code, error, external_id, reversible, late, source, at, request_metadata, response_metadata,
+    reversal FROM receipt WHERE outcome = 'applied' AND action_seq = ` + where("pair"), 5, "pair", false},
 		{"other content", `UPDATE proposal SET proposed_change = '{"amount":"9"}' WHERE seq = ` + where("pending"), 6,
 			"pending", true},
 		{"another version", `UPDATE proposal SET target_version = '8' WHERE seq = ` + where("pair"), 6, "pair", true},
@@ -283,7 +287,8 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 		{"people are asked, says allowed", `UPDATE proposal SET policy_outcome = 'allow' WHERE seq = ` +
 			where("pending"), 11, "pending", true},
 		{"a move that there is not",
-			leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed","to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
+			leaf + `'{"id":"l2","tenant":"default","type":"hitl.expired","subject":"x","actor":"x","from":"reversed",` +
+				`"to":"pending"}' FROM action WHERE seq = ` + where("replayed"), 11, "replayed", false},
 		{"no receipt", `DELETE FROM receipt WHERE action_seq = ` + where("pair"), 12, "pair", true},
 		{"a lease that never was", `UPDATE receipt SET generation = 7 WHERE action_seq = ` + where("pair"), 12, "pair",
 			false},
@@ -387,7 +392,8 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 			true},
 		{"nobody is excluded", `UPDATE approval SET excluded = '[]' WHERE seq = ` + where("pending"), 23, "pending", true},
 		{"another state is asked about",
-			`UPDATE approval SET about = '{"connector":"x","entity_ref":"r","entity_type":"t","state_digest":"d"}' WHERE seq = ` +
+			`UPDATE approval SET about = '{"connector":"x","entity_ref":"r","entity_type":"t",` +
+				`"state_digest":"d"}' WHERE seq = ` +
 				where("pending"), 23, "pending", true},
 		{"the question stands longer",
 			`UPDATE approval SET expires_at = expires_at + 1000000 WHERE seq = ` + where("one of two"), 23, "one of two", false},
@@ -410,7 +416,8 @@ SELECT 100000, tenant, 'rcp_x', action_seq, action_id, push_id, idempotency_key,
 SELECT tenant, 'prn_x', 'mallory', 'person', '["approver"]', 'prn_x', '', disabled, 1 FROM principal
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
 		{"a delegation that nobody made",
-			`INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by, ended_by)
+			`INSERT INTO delegation (tenant, id, from_id, to_id, starts_at, ends_at, types, level, created_at, created_by,
+  ended_by)
 SELECT 'default', 'dlg_x', (SELECT id FROM principal
 WHERE name = 'ana' AND tenant = 'default'), id, 1, 2, '[]', 0, 1, 'ana', '' FROM principal
 WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
@@ -428,7 +435,8 @@ VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 		{"another proposer", `UPDATE action SET proposer_id = (SELECT id FROM principal
 				WHERE name = 'cy' AND tenant = 'default') WHERE seq = ` + where("pending"), 23, "pending", true},
 		{"another decider", `UPDATE action SET decided_by = 'cy' WHERE seq = ` + where("pair"), 23, "pair", true},
-		{"decided elsewhere", `UPDATE action SET decided_via = 'slack' WHERE seq = ` + where("rejected"), 23, "rejected", true},
+		{"decided elsewhere", `UPDATE action SET decided_via = 'slack' WHERE seq = ` + where("rejected"), 23, "rejected",
+			true},
 		{"decided at another time", `UPDATE action SET decided_at = decided_at - 1 WHERE seq = ` + where("rejected"), 23,
 			"rejected", true},
 		{"other notes", `UPDATE vote SET notes = 'no' WHERE name = 'ana' AND seq = ` + where("pair"), 23, "pair", true},
@@ -446,7 +454,8 @@ VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 		{"another workflow text", `UPDATE workflow SET source = source || '#' WHERE tenant = 'default'`, 23, "", true},
 		{"another workflow name", `UPDATE workflow SET name = name || '2' WHERE tenant = 'default'`, 23, "", true},
 		{"an unknown workflow version",
-			`INSERT INTO workflow (seq, tenant, id, name, version, workspace, description, digest, created_by, created_at, source)
+			`INSERT INTO workflow (seq, tenant, id, name, version, workspace, description, digest, created_by, created_at,
+  source)
 SELECT 100000, tenant, 'wfl_x', name, 99, workspace, description, digest, created_by, created_at, source FROM workflow
 WHERE tenant = 'default' LIMIT 1`, 23, "", true},
 		{"a vote by a grant", `UPDATE vote SET grant_id = 'grt_x' WHERE name = 'ana' AND seq = ` + where("pair"), 23,

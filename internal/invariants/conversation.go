@@ -18,7 +18,7 @@ type comment struct {
 	author  string
 }
 
-func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
+func loadComments(ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string) error {
 	err := each(ctx, tx, `SELECT seq, tenant, number, kind, answers, author_id, text FROM comment WHERE `+
 		within("seq")+` ORDER BY seq, number`, func(rows *sql.Rows) error {
 		var seq int64
@@ -26,7 +26,7 @@ func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, 
 		var text string
 		err := rows.Scan(&seq, &c.tenant, &c.Number, &c.Kind, &c.Answers, &c.author, &text)
 		c.Digest = (&gatehouse.Comment{Text: text}).Digest()
-		if f := files[seq]; f != nil {
+		if f := actions[seq]; f != nil {
 			f.comments = append(f.comments, c)
 		}
 		return err
@@ -40,7 +40,7 @@ func loadComments(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, 
 			var counts gatehouse.Conversation
 			var assignee string
 			err := rows.Scan(&seq, &counts.Comments, &counts.Asked, &counts.Answered, &assignee)
-			if f := files[seq]; f != nil {
+			if f := actions[seq]; f != nil {
 				f.counts, f.assignee = counts, assignee
 			}
 			return err

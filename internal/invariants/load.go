@@ -113,15 +113,15 @@ type leaf struct {
 
 // load reads the next page of actions.
 func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*actionRows, error) {
-	files, err := c.loadActions(ctx, tx, after)
-	if err != nil || len(files) == 0 {
+	actions, err := c.loadActions(ctx, tx, after)
+	if err != nil || len(actions) == 0 {
 		return nil, err
 	}
-	bySeq := make(map[int64]*actionRows, len(files))
-	for _, f := range files {
+	bySeq := make(map[int64]*actionRows, len(actions))
+	for _, f := range actions {
 		bySeq[f.seq] = f
 	}
-	last := files[len(files)-1].seq
+	last := actions[len(actions)-1].seq
 	within := func(column string) string {
 		return fmt.Sprintf("%[1]s > %[2]d AND %[1]s <= %[3]d", column, after, last)
 	}
@@ -132,18 +132,18 @@ func (c *checker) load(ctx context.Context, tx *sql.Tx, after int64) ([]*actionR
 			return nil, err
 		}
 	}
-	return files, c.sumClaims(ctx, tx, files)
+	return actions, c.sumClaims(ctx, tx, actions)
 }
 
 // loadActions reads actions with their proposals and approvals. It computes a proposal's digest and does not
 // keep its content, which may have a megabyte.
-func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (files []*actionRows, err error) {
+func (c *checker) loadActions(ctx context.Context, tx *sql.Tx, after int64) (actions []*actionRows, err error) {
 	query := fmt.Sprintf(`SELECT a.seq, a.tenant, a.id, a.status, coalesce(a.idempotency_key, ''), a.proposer_id,
 (SELECT count(*) FROM principal x
 WHERE x.tenant = a.tenant AND x.id = a.proposer_id), coalesce(a.superseded_by, ''), a.decided_at, a.expires_at,
 a.action_type, a.risk, a.decided_by, a.decided_via,
-p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version, p.amount, p.currency,
-p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
+p.tenant, p.revision, p.connector, p.operation, p.entity_type, p.entity_ref, p.entity_refs, p.target_version,
+p.amount, p.currency, p.digest, p.fingerprint, p.policy_outcome, p.proposed_change, p.current_state, p.extra,
 o.tenant, o.id, o.status, o.required, o.roles, o.people, o.excluded, o.expires_at, o.created_at, o.confirm_prompt,
 o.confirm_value, o.groups, o.timing, o.about, o.rejects_at
 FROM action a LEFT JOIN proposal p ON p.seq = a.seq LEFT JOIN approval o ON o.seq = a.seq
@@ -173,10 +173,10 @@ WHERE a.seq > %d ORDER BY a.seq LIMIT %d`, after, c.o.Page)
 		if f.approval, err = o.read(); err != nil {
 			return fmt.Errorf("%s: %w", f.id, err)
 		}
-		files = append(files, f)
+		actions = append(actions, f)
 		return nil
 	})
-	return files, err
+	return actions, err
 }
 
 // approvalRow is the row of an approval; all NULL when there is none.
@@ -251,7 +251,7 @@ func (f *actionRows) readProposal(p [13]sql.NullString, revision int64, change, 
 	return out, nil
 }
 
-func loadVotes(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
+func loadVotes(ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx, `SELECT v.seq, v.tenant, v.person, v.principal_id, v.name, v.decision, v.digest, v.at,
 		v.notes, v.via, v.for_id, v.grant_id, coalesce(x.kind, '')
 FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_id WHERE `+within("v.seq"),
@@ -260,14 +260,14 @@ FROM vote v LEFT JOIN principal x ON x.tenant = v.tenant AND x.id = v.principal_
 			var v vote
 			err := rows.Scan(&seq, &v.tenant, &v.person, &v.principalID, &v.name, &v.decision, &v.digest, &v.at,
 				&v.notes, &v.via, &v.delegator, &v.grant, &v.kind)
-			if f := files[seq]; f != nil {
+			if f := actions[seq]; f != nil {
 				f.votes = append(f.votes, v)
 			}
 			return err
 		})
 }
 
-func loadPushes(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
+func loadPushes(ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx,
 		`SELECT action_seq, tenant, action_id, id, idempotency_key, digest, status, attempts, generation, next_attempt,
 lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(rows *sql.Rows) error {
@@ -276,14 +276,14 @@ lease_until, lease_owner, sent_at FROM push WHERE `+within("action_seq"), func(r
 			err := rows.Scan(&seq, &p.tenant, &p.actionID, &p.id, &p.key, &p.digest, &p.status, &p.attempts, &p.generation,
 				&p.nextAttempt,
 				&p.leaseUntil, &p.leaseOwner, &p.sentAt)
-			if f := files[seq]; f != nil {
+			if f := actions[seq]; f != nil {
 				f.pushes = append(f.pushes, p)
 			}
 			return err
 		})
 }
 
-func loadReceipts(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
+func loadReceipts(ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx,
 		`SELECT action_seq, tenant, action_id, id, push_id, idempotency_key, attempt, generation, outcome, late, source, at
 FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows *sql.Rows) error {
@@ -291,7 +291,7 @@ FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows
 			var r receipt
 			err := rows.Scan(&seq, &r.tenant, &r.actionID, &r.id, &r.pushID, &r.key, &r.attempt, &r.generation, &r.outcome,
 				&r.late, &r.source, &r.at)
-			if f := files[seq]; f != nil {
+			if f := actions[seq]; f != nil {
 				f.receipts = append(f.receipts, r)
 			}
 			return err
@@ -299,7 +299,7 @@ FROM receipt WHERE `+within("action_seq")+` ORDER BY action_seq, seq`, func(rows
 }
 
 func (c *checker) loadClaims(
-	ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string,
+	ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string,
 ) error {
 	return each(ctx, tx, c.claimsWhere(within("action_seq")), func(rows *sql.Rows) error {
 		var seq int64
@@ -307,20 +307,20 @@ func (c *checker) loadClaims(
 		var l claim
 		err := rows.Scan(&seq, &l.tenant, &l.ceiling, &l.scope, &l.amount, &l.reservedAt, &released)
 		l.released = released.Valid
-		if f := files[seq]; f != nil {
+		if f := actions[seq]; f != nil {
 			f.claims = append(f.claims, l)
 		}
 		return err
 	})
 }
 
-func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string) error {
+func loadMirrors(ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string) error {
 	return each(ctx, tx, `SELECT action_seq, tenant, action_id FROM mirror WHERE `+within("action_seq"),
 		func(rows *sql.Rows) error {
 			var seq int64
 			var m child
 			err := rows.Scan(&seq, &m.tenant, &m.actionID)
-			if f := files[seq]; f != nil {
+			if f := actions[seq]; f != nil {
 				f.mirrors = append(f.mirrors, m)
 			}
 			return err
@@ -330,7 +330,7 @@ func loadMirrors(ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, w
 // loadLeaves reads each action's leaves in the order of writing, with and without a
 // number in the log. The leaves are of the same snapshot as the rows, so the two must agree.
 func (c *checker) loadLeaves(
-	ctx context.Context, tx *sql.Tx, files map[int64]*actionRows, within func(string) string,
+	ctx context.Context, tx *sql.Tx, actions map[int64]*actionRows, within func(string) string,
 ) error {
 	const columns = `SELECT a.seq AS action_seq, l.seq AS leaf_seq, l.tenant, l.body FROM action a
 		JOIN audit_leaf l ON l.tenant = a.tenant AND l.action_id = a.id WHERE `
@@ -343,7 +343,7 @@ func (c *checker) loadLeaves(
 		if err := json.Unmarshal([]byte(l.body), &l.Leaf); err != nil {
 			l.Leaf = gatehouse.Leaf{Type: "(unreadable)"}
 		}
-		if f := files[seq]; f != nil {
+		if f := actions[seq]; f != nil {
 			f.leaves = append(f.leaves, l)
 		}
 		return nil

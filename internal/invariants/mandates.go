@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// recordMandate records the hash of the row in the last log entry of a mandate.
+// recordMandate keeps the hash of a mandate's row from a log entry; the last entry counts.
 func (h *rightsHistory) recordMandate(tenant string, l *gatehouse.Leaf) {
 	var d struct {
 		Row string `json:"row"`

@@ -127,11 +127,12 @@ ON p.tenant = l.tenant`
 	return c.in(ctx, func(tx *sql.Tx) error {
 		return each(ctx, tx, query, func(rows *sql.Rows) error {
 			var tenant string
-			var stored, places, of int64
-			err := rows.Scan(&tenant, &stored, &places, &of)
-			if places != stored || of != stored {
+			var stored, positions, distinct int64
+			err := rows.Scan(&tenant, &stored, &positions, &distinct)
+			if positions != stored || distinct != stored {
 				c.r.violated(14, tenant, tenant,
-					"%d entries are stored, but %d places in the log and its queue, for %d distinct entries", stored, places, of)
+					"%d entries are stored, but the log and its queue have %d positions, for %d distinct entries",
+					stored, positions, distinct)
 			}
 			return err
 		})

@@ -61,7 +61,7 @@ type rightsHistory struct {
 	// delegations, by id, according to their last entries.
 	delegations map[subject]loggedDelegation
 	secrets     map[subject]loggedSecret
-	// grants, by id, with their first entries and whether another ended them.
+	// grants, by id, with their first entries, and whether a later entry ended them.
 	grants map[subject]loggedGrant
 	// mandates, by id, with the hash of the row in their last entries.
 	mandates map[subject]string

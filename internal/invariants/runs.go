@@ -33,22 +33,22 @@ type stepRow struct {
 // runs walks all runs page by page and checks rules 16 and 18 to 21.
 func (c *checker) runs(ctx context.Context) error {
 	for after := int64(0); ; {
-		var files []*runRows
+		var runs []*runRows
 		err := c.in(ctx, func(tx *sql.Tx) (err error) {
-			files, err = c.loadRuns(ctx, tx, after)
+			runs, err = c.loadRuns(ctx, tx, after)
 			return err
 		})
-		if err != nil || len(files) == 0 {
+		if err != nil || len(runs) == 0 {
 			return err
 		}
-		for _, f := range files {
+		for _, f := range runs {
 			f.check(c.r)
 		}
-		after = files[len(files)-1].seq
+		after = runs[len(runs)-1].seq
 	}
 }
 
-func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (files []*runRows, err error) {
+func (c *checker) loadRuns(ctx context.Context, tx *sql.Tx, after int64) (runs []*runRows, err error) {
 	bySeq := make(map[int64]*runRows)
 	err = each(ctx, tx,
 		fmt.Sprintf(`SELECT r.seq, r.tenant, r.id, r.status, r.stop, r.evidence, coalesce(b.sha256, ''), b.archive
@@ -60,17 +60,18 @@ FROM run r LEFT JOIN bundle b ON b.tenant = r.tenant AND b.run_id = r.id WHERE r
 				sum := sha256.Sum256(f.archive)
 				f.archive = sum[:] // the archive itself may be large
 			}
-			files, bySeq[f.seq] = append(files, f), f
+			runs, bySeq[f.seq] = append(runs, f), f
 			return err
 		})
-	if err != nil || len(files) == 0 {
+	if err != nil || len(runs) == 0 {
 		return nil, err
 	}
-	last := files[len(files)-1].seq
-	return files,
+	last := runs[len(runs)-1].seq
+	return runs,
 		each(ctx, tx,
 			fmt.Sprintf(`SELECT s.run_seq, s.tenant, s.run_id, s.id, s.key, s.parent, s.status, s.attempts, s.generation, s.event,
-s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL, coalesce(s.action_id, ''), coalesce(s.child_run, ''),
+s.lease_owner, s.lease_until IS NOT NULL, s.due_at IS NOT NULL, s.ready_at IS NOT NULL,
+coalesce(s.action_id, ''), coalesce(s.child_run, ''),
 coalesce((SELECT a.status FROM action a WHERE a.tenant = s.tenant AND a.id = s.action_id),
   (SELECT z.status FROM action_archive z WHERE z.tenant = s.tenant AND z.id = s.action_id), ''),
 coalesce((SELECT r.status FROM run r WHERE r.tenant = s.tenant AND r.id = s.child_run), ''),

@@ -2,7 +2,7 @@ package lease
 
 import "sync"
 
-// MaxScan is the most queues that one scan reads; the next scan continues after them.
+// MaxScan is the largest number of queues that one scan reads; the next scan continues after them.
 const MaxScan = 64
 
 // Cursor is the key of the queue after which the next scan begins. It starts before the

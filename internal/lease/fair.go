@@ -120,7 +120,8 @@ func (b *branch) lease() bool {
 }
 
 // Divide divides n leases among queues, in Given. No two queues have the same path. Divide
-// does not charge the leases, since leasing may fail or find less work: call Charge then.
+// does not charge the leases, since leasing may fail or find less work: call Charge with
+// the leases that were made.
 func (f *Fair) Divide(n int, queues []Queue) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -56,8 +56,8 @@ type Claims struct {
 	// Key is the number of the key that signs it.
 	Key     uint32
 	Purpose Purpose
-	// Tenant, Subject and Recipient are ids. Subject is the review, for a device the
-	// session that the browser signed in with, or the channel of an Unsubscribe.
+	// Tenant, Subject and Recipient are ids. The purpose determines what Subject is: a
+	// review, the session that a Device signed in with, or the channel to Unsubscribe from.
 	Tenant, Subject, Recipient string
 	// Digest is the action's digest as it was shown; "" if the purpose is not Review.
 	Digest gatehouse.Digest
@@ -161,7 +161,7 @@ func (t *Token) Verify(key []byte) bool {
 	return len(key) == KeySize && hmac.Equal(mac(key, tokenLabel, body), t.raw[len(body):])
 }
 
-// Expires is until when the token is valid.
+// Expires is the time until which the token is valid.
 func (t *Token) Expires() time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint32(t.raw[78:82])), 0).UTC()
 }

@@ -151,13 +151,17 @@ func TestBadAnswers(t *testing.T) {
 		"nothing in it": {Raw: []byte("{}")},
 		"no usage":      {Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}]}`)},
 		"half a usage": {
-			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1}}`)},
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,` +
+				`"input_tokens":1}}`)},
 		"negative tokens": {
-			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-1,"input_tokens":-1,"completion_tokens":1,"output_tokens":1}}`)},
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":-1,` +
+				`"input_tokens":-1,"completion_tokens":1,"output_tokens":1}}`)},
 		"half tokens": {
-			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1.5,"input_tokens":1.5,"completion_tokens":1,"output_tokens":1}}`)},
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],` +
+				`"usage":{"prompt_tokens":1.5,"input_tokens":1.5,"completion_tokens":1,"output_tokens":1}}`)},
 		"too large": {
-			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,"input_tokens":1,"completion_tokens":1,"output_tokens":1}}` + strings.Repeat(" ", llm.MaxBytes))},
+			Raw: []byte(`{"type":"message","content":[],"choices":[{"message":{"content":"x"}}],"usage":{"prompt_tokens":1,` +
+				`"input_tokens":1,"completion_tokens":1,"output_tokens":1}}` + strings.Repeat(" ", llm.MaxBytes))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -72,7 +72,7 @@ func New(c Config) (Provider, error) {
 		return newOpenAI(c), nil
 	case TypeAnthropic:
 		if c.MaxTokensField != "" {
-			return nil, fmt.Errorf("max_tokens_field is of type %s only", TypeOpenAI)
+			return nil, fmt.Errorf("max_tokens_field applies to type %s only", TypeOpenAI)
 		}
 		return newAnthropic(c), nil
 	}

@@ -151,12 +151,14 @@ func TestAsk(t *testing.T) {
 	r := registry(t, w)
 
 	answer, usage, failure := r.Ask(t.Context(), "default", "open",
-		`{"json":true,"max_tokens":200,"model":"mini","prompt":"{\"confidence\": 0.90}","system":"Classify.","temperature":0.10}`)
+		`{"json":true,"max_tokens":200,"model":"mini","prompt":"{\"confidence\": 0.90}","system":"Classify.",`+
+			`"temperature":0.10}`)
 	if failure != nil {
 		t.Fatal(failure)
 	}
 	want := gatehouse.JSON(
-		`{"input_tokens":1000,"json":{"confidence":0.90},"model":"mini","output_tokens":100,"request_id":"req_fake_1","stop_reason":"end","text":"{\"confidence\": 0.90}"}`)
+		`{"input_tokens":1000,"json":{"confidence":0.90},"model":"mini","output_tokens":100,"request_id":"req_fake_1",` +
+			`"stop_reason":"end","text":"{\"confidence\": 0.90}"}`)
 	if diff := cmp.Diff(want, answer); diff != "" {
 		t.Error(diff)
 	}
@@ -229,20 +231,21 @@ func TestMostIsNeverBelowTheCost(t *testing.T) {
 		gatehouse.ObjectJSON(gatehouse.Member{Name: "json", Value: "true"}, gatehouse.Member{Name: "max_tokens", Value: "9"},
 			gatehouse.Member{Name: "model", Value: `"mini"`},
 			gatehouse.Member{Name: "prompt", Value: gatehouse.StringJSON(strings.Repeat("классификация", 50))}),
-		`{"messages":[{"role":"user","text":"a"},{"role":"assistant","text":"b"},{"role":"user","text":"c"}],"model":"mini","system":"s"}`,
+		`{"messages":[{"role":"user","text":"a"},{"role":"assistant","text":"b"},{"role":"user","text":"c"}],` +
+			`"model":"mini","system":"s"}`,
 	} {
-		most, currency, ok := r.Most("default", "open", request)
+		most, currency, ok := r.MaxCost("default", "open", request)
 		_, usage, _ := r.Ask(t.Context(), "default", "open", request)
 		if !ok || currency != "USD" || usage == nil || most.Cmp(usage.Cost) < 0 {
 			t.Errorf("%s: at most %s %s, %v; it cost %+v", request, most, currency, ok, usage)
 		}
 	}
 	for _, request := range []gatehouse.JSON{`{"model":"large","prompt":"x"}`, `{"model":"mini"}`, `[]`} {
-		if _, _, ok := r.Most("default", "open", request); ok {
+		if _, _, ok := r.MaxCost("default", "open", request); ok {
 			t.Errorf("%s has a bound", request)
 		}
 	}
-	if _, _, ok := r.Most("acme", "open", `{"model":"mini","prompt":"x"}`); ok {
+	if _, _, ok := r.MaxCost("acme", "open", `{"model":"mini","prompt":"x"}`); ok {
 		t.Error("another tenant's has a bound")
 	}
 }

@@ -8,9 +8,9 @@
 //
 //   - tools/call becomes an action of the connector mcp:NAME. Its operation is
 //     the tool, its change the arguments. No byte of the client's request
-//     reaches the server. Two kinds of calls become no action: the proxy itself
-//     answers calls of gatehouse_wait and gatehouse_answer, and it passes on
-//     calls of a tool in [Config].ReadOnly whose pinned definition has
+//     reaches the server. Two kinds of calls do not become actions: the proxy
+//     itself answers calls of gatehouse_wait and gatehouse_answer, and it passes
+//     on calls of a tool in [Config].ReadOnly whose pinned definition has
 //     readOnlyHint.
 //   - tools/list is answered with the pinned definitions and the tools
 //     gatehouse_wait and gatehouse_answer.

@@ -33,7 +33,7 @@ const (
 	codeInternal       = -32603
 )
 
-// frame is one JSON-RPC message. Except method, its fields are the raw bytes, nil
+// frame is one JSON-RPC message. Except for method, its fields are raw bytes, nil
 // for an absent member.
 type frame struct {
 	raw             []byte
@@ -46,7 +46,7 @@ type frame struct {
 func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
-// frameError is the error of a refused frame, with the code to answer. id is the
+// frameError is the error of a refused frame, with the code of the answer. id is the
 // raw id, nil if it was not read or is not valid; request says that the frame may
 // be a request, which needs an answer.
 type frameError struct {
@@ -108,7 +108,7 @@ func parseFrame(raw []byte, depth int) (*frame, error) {
 	return f, nil
 }
 
-// wrong describes the rule of JSON-RPC that a frame breaks, "" for none.
+// wrong describes the rule that a frame breaks, "" for none.
 func (f *frame) wrong(version []byte, unknown []string) string {
 	switch {
 	case len(unknown) > 0:
@@ -122,19 +122,19 @@ func (f *frame) wrong(version []byte, unknown []string) string {
 	case f.method == "" && f.result == nil && f.failure == nil:
 		return "the frame is neither a request nor a response"
 	case f.result != nil && f.failure != nil:
-		return "a response has either a result or an error"
+		return "a response must have a result or an error, not both"
 	case f.method == "" && f.params != nil:
-		return "a response has no params"
+		return "a response must have no params"
 	case f.result != nil && f.id == nil:
-		return "a result has no id"
+		return "a response with a result must have an id"
 	case f.failure != nil && f.failure[0] != '{':
 		return "error must be an object"
 	}
 	return ""
 }
 
-// checkID describes what is wrong with the id, "" for nothing. It accepts strings and numbers, and
-// null for an error that answers no request, which it sets to nil.
+// checkID describes what is wrong with the id, "" for nothing. It accepts strings and
+// numbers. For an error that answers no request, it also accepts null, and sets the id to nil.
 func (f *frame) checkID() string {
 	if f.id == nil {
 		return ""
@@ -242,7 +242,7 @@ func skipValue(b []byte, i int) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the end of the enclosing value, after a number
+				return i // the end of the enclosing value, after a number, a boolean or null
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -278,7 +278,7 @@ func newLines(r io.Reader, limit int) *lines { return &lines{bufio.NewReaderSize
 // contain the id.
 var errTooLong = errors.New("the frame is too long")
 
-// edge is about how many bytes of a line over the limit are kept at each end.
+// edge is the approximate number of bytes kept at each end of a line over the limit.
 const edge = 4 << 10
 
 // next returns the next non-empty line without its end. The caller owns the

@@ -57,7 +57,7 @@ func (k *keyState) post(w http.ResponseWriter, r *http.Request) {
 		k.withoutSession(w, r, f)
 	default:
 		answerError(w, http.StatusBadRequest, f.id, codeInvalidRequest,
-			"there is no session: send initialize first, or each request's own protocol version")
+			"there is no session: send initialize first, or give the protocol version in each request")
 	}
 }
 

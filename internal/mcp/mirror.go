@@ -70,7 +70,7 @@ func mirrors(result []byte) map[string][]mirroredArgument {
 }
 
 // mirrorsOf reads the mirrored arguments from a tool's input schema. It leaves out what the protocol does not allow:
-// names that are no tokens, and names of several arguments, whatever their case.
+// names that are not tokens, and names that several arguments share, ignoring case.
 func mirrorsOf(schema []byte) []mirroredArgument {
 	all := declaredMirrors(schema, nil, nil)
 	times := map[string]int{}
@@ -103,8 +103,8 @@ func headerName(s string) bool {
 	}) < 0
 }
 
-// headerValue encodes a string, a boolean or an integer as a header's value;
-// false for any other value.
+// headerValue encodes a string, a boolean or an integer as a header's value.
+// It reports whether the value is one of these.
 func headerValue(value []byte) (string, bool) {
 	if len(value) == 0 || strings.IndexByte("{[n", value[0]) >= 0 {
 		return "", false

@@ -68,7 +68,7 @@ type Config struct {
 
 func (c *Config) complete() error {
 	if !gatehouse.ValidName(c.connector()) {
-		return fmt.Errorf("%s cannot name a server: letters, digits, or any of ._@+-", gatehouse.Quote(c.Name))
+		return fmt.Errorf("%s cannot name a server: a name consists of letters, digits and ._@+-", gatehouse.Quote(c.Name))
 	}
 	for value, standard := range map[*time.Duration]time.Duration{
 		&c.Hold: 45 * time.Second, &c.Progress: 5 * time.Second, &c.Lease: gatehouse.DefaultStepLease,
@@ -159,8 +159,8 @@ type reply struct {
 // errServerGone says that the server has ended or closed its output.
 var errServerGone = errors.New("the MCP server has ended")
 
-// howEnded returns the error for the client: an upstream's error if it says how the server has ended or that
-// it does not read, or else errServerGone, which hides the text of the upstream's error.
+// howEnded returns the error for the client: err itself if it says how the server has ended, or that the server
+// does not read its input; or else errServerGone, which hides the text of err.
 func howEnded(err error) error {
 	if errors.Is(err, errServerGone) || errors.Is(err, errUnread) {
 		return err
@@ -547,8 +547,8 @@ func (p *Proxy) ask(ctx context.Context, method string, params []byte) reply {
 	return p.askWithin(ctx, ctx, method, params)
 }
 
-// askWithin is ask for a request that must not be sent after sending has ended, which ctx encloses. Only ctx ends
-// the wait for the answer.
+// askWithin is ask for a request that must not be sent after the context sending has ended. sending is ctx or derived
+// from it. Only the end of ctx ends the wait for the answer.
 func (p *Proxy) askWithin(ctx, sending context.Context, method string, params []byte) reply {
 	waiting := make(chan reply, 1)
 	p.mu.Lock()

@@ -61,7 +61,7 @@ func (p *Proxy) answerCall(ctx context.Context, f *frame, c *call) []byte {
 	if err != nil {
 		return p.failed(ctx, f, err)
 	}
-	// The tool has no outputSchema, so that its result need not be an error, see gateResult.
+	// The tool has no outputSchema, so its result need not be marked as an error; see gateResult.
 	result := memberOf(p.gateResult(f, a.ID, string(a.Status), "The answer is stored. "+describe(a)), "result")
 	return resultFrame(f.id, setMember(result, "isError", nil))
 }

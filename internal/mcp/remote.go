@@ -53,7 +53,8 @@ type remote struct {
 	modern bool
 	// open are the requests that the server has not answered yet, by id.
 	open map[string]*exchange
-	// silentUntil is until when messages that need no answer fail at once, because the server has not accepted one.
+	// silentUntil is the time until which messages that need no answer fail at once, because the server has not
+	// accepted one.
 	silentUntil time.Time
 	// mirrored are the arguments that are repeated in headers, by tool.
 	mirrored  map[string][]mirroredArgument

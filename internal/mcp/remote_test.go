@@ -488,7 +488,8 @@ func TestMirrors(t *testing.T) {
 	r := &remote{mirrored: mirrors([]byte(`{"tools":[{"name":"q","inputSchema":{"properties":{
 		"region":{"x-mcp-header":"Region"}, "n":{"x-mcp-header":"N"}, "on":{"x-mcp-header":"On"},
 		"token":{"x-mcp-header":"!#$%&'*+.^_` + "`" + `|~a9"},
-		"deep":{"properties":{"id":{"x-mcp-header":"Deep"}}}, "bad":{"x-mcp-header":"A: b\r\nHost"}, "list":{"x-mcp-header":"L"},
+		"deep":{"properties":{"id":{"x-mcp-header":"Deep"}}}, "bad":{"x-mcp-header":"A: b\r\nHost"},
+		"list":{"x-mcp-header":"L"},
 		"twin":{"x-mcp-header":"Twin"}, "other":{"properties":{"twin":{"x-mcp-header":"TWIN"}}},
 		"none":{"x-mcp-header":"None"}, "float":{"x-mcp-header":"Float"}}}}]}`))}
 	f, err := parseFrame([]byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"q","arguments":`+

@@ -406,7 +406,7 @@ func list(ctx context.Context, api Service, arguments []byte) (any, error) {
 }
 
 // Stdio returns the transport of a client on a pair of streams. A line that is
-// no JSON-RPC message is answered with an error, and does not end the session.
+// not a JSON-RPC message is answered with an error, and does not end the session.
 func Stdio(in io.Reader, out io.Writer) *sdk.IOTransport {
 	checked, frames := io.Pipe()
 	both := &lockedWriter{w: out}

@@ -27,7 +27,7 @@ type Folder struct {
 	calls map[string]*linked.Element
 	// order holds a storedCall for each call; the one that changed last is at the end.
 	order *linked.List
-	// lines is about how many lines the journal has.
+	// lines is the approximate number of lines in the journal.
 	lines int
 	// swept is when used rounds were last removed.
 	swept time.Time

@@ -26,7 +26,7 @@ type listed struct {
 // outcome.
 const waitTool = `{"name":"gatehouse_wait","title":"Wait for an approval",` +
 	`"description":"Waits for the outcome of a call that people have to approve first, for a limited time, ` +
-	`and returns the tool's result once it was carried out. Give the action id from the pending result.",` +
+	`and returns the tool's result once the call was carried out. Give the action id from the pending result.",` +
 	`"inputSchema":{"type":"object","properties":{"action_id":{"type":"string"}},"required":["action_id"],` +
 	`"additionalProperties":false},"annotations":{"readOnlyHint":true,"openWorldHint":false}}`
 
@@ -57,8 +57,8 @@ func (p *Proxy) greeting(f *frame) []byte {
 	return resultFrame(f.id, result)
 }
 
-// learnServer records what a server's answer to initialize or server/discover says of it, and
-// returns its instructions.
+// learnServer records what a server's answer to initialize or server/discover says about the
+// server, and returns the instructions.
 func (p *Proxy) learnServer(result []byte) (instructions gatehouse.JSON) {
 	if own := memberOf(result, "instructions"); own != nil {
 		instructions = gatehouse.StringJSON(text(own))

@@ -21,7 +21,8 @@ type execution struct {
 	done chan struct{}
 	// begun is true once this proxy has leased the action.
 	begun atomic.Bool
-	// action is the state of the action, nil if the gate must be asked.
+	// action is nil if the gate must be asked for the outcome. Otherwise it has only the id, and the status
+	// applied even if the call failed.
 	action *gatehouse.Action
 	// result and failure are the server's answer, if it settles the action.
 	result, failure []byte

@@ -14,7 +14,7 @@
 // tables exist, the next transaction drops the foreign keys and saves their
 // definitions. Then each table is copied in batches, in primary key order. A
 // batch is one transaction: its rows by COPY, and the table's progress with the
-// key of the last row. Afterwards the leaves of the audit log without a number are queued; the
+// key of the last row. Afterwards the audit log's leaves that have no number are queued; the
 // foreign keys are restored, one transaction each, which checks all rows; the
 // sequences of identity columns are set; counts, audit logs and waiting leaves
 // are compared; and finished_at is set.

@@ -159,8 +159,10 @@ func mark(ctx context.Context, c *pgx.Conn, s *source, versions [2]int) error {
 			return err
 		}
 		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS `+postgres.MoveTable+` (id INTEGER PRIMARY KEY CHECK (id = 1),
-  source_version INTEGER NOT NULL, target_version INTEGER NOT NULL, source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL,
-  started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), finished_at TIMESTAMPTZ, summary TEXT NOT NULL DEFAULT '')`)
+  source_version INTEGER NOT NULL, target_version INTEGER NOT NULL,
+  source_clock BIGINT NOT NULL, source_batch BIGINT NOT NULL,
+  started_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(), finished_at TIMESTAMPTZ,
+  summary TEXT NOT NULL DEFAULT '')`)
 		if err == nil {
 			_, err = tx.Exec(ctx, `DELETE FROM `+postgres.MoveTable) // left by an earlier call that ended before begin
 		}
@@ -222,7 +224,8 @@ END LOOP; END $$`)
 func takeKeysOff(ctx context.Context, tx pgx.Tx, names []string) error {
 	if _, err := tx.Exec(ctx, `INSERT INTO `+keysTable+` (name, owner, definition)
 SELECT k.conname, c.relname, pg_get_constraintdef(k.oid) FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-WHERE k.contype = 'f' AND k.conparentid = 0 AND c.relnamespace = current_schema()::regnamespace AND c.relname = ANY($1)`, names); err != nil {
+WHERE k.contype = 'f' AND k.conparentid = 0 AND c.relnamespace = current_schema()::regnamespace
+  AND c.relname = ANY($1)`, names); err != nil {
 		return err
 	}
 	keys, err := savedKeys(ctx, tx)

@@ -1,4 +1,4 @@
-// Package model proves the gate against models of it. It has only tests.
+// Package model tests the gate against models of it. It has only tests.
 //
 // # State machines
 //
@@ -31,5 +31,5 @@
 // The command planted plants one bug at a time and checks that the named test
 // fails.
 //
-// GATEHOUSE_STORM=long makes these tests longer.
+// GATEHOUSE_STORM=long makes the tests of this package longer.
 package model

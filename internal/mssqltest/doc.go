@@ -5,10 +5,10 @@
 // sp_executesql, attentions and lost connections are real. It carries statements out on an SQLite
 // file.
 //
-// It is strict. A statement that is not of a form that connector/sql may send is error 102. Values
+// It is strict. A statement in a form that connector/sql may not send fails with error 102. Values
 // are converted by the rules of the columns' types, with the documented error numbers and the
 // documented traps: settings of the session decide what is refused and what is silently cut off,
-// decimals are rounded, texts that a column's code page lacks become question marks, and the
+// decimals are rounded, characters that a column's code page lacks become question marks, and the
 // conversion error of a value ends the transaction. A session begins with the worst defaults that an
 // administrator could set, and returns to them after a reset.
 //

@@ -48,7 +48,7 @@ func (r *reply) failure(e *Error) {
 	r.b = append(r.b, t.b...)
 }
 
-// transaction tells that a transaction has begun (8), or was rolled back (10).
+// transaction reports that a transaction has begun (8), or was rolled back (10).
 func (r *reply) transaction(kind byte, id uint64) {
 	var t reply
 	t.u8(kind)

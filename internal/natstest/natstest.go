@@ -32,8 +32,8 @@ func Start(t testing.TB) *Server {
 }
 
 // Prepare chooses the address of a server that does not run yet. Its port is
-// below those that a system assigns by itself: another process could get one of
-// these before the server starts, or starts again.
+// below the range from which the system assigns ports. A port of that range could be
+// assigned to another process before the server starts, or while it is down.
 func Prepare(t testing.TB) *Server {
 	t.Helper()
 	for range 100 {
@@ -59,8 +59,8 @@ func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 // URL returns the address for clients.
 func (s *Server) URL() string { return "nats://" + s.Addr() }
 
-// Up starts the server and waits until it takes connections. A server that cannot start is started again for a
-// minute: another test may just be trying whether the port is free.
+// Up starts the server and waits until it accepts connections. If the server cannot start, Up tries again for up to a
+// minute: another test may be checking at that moment whether the port is free.
 func (s *Server) Up() {
 	s.t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {

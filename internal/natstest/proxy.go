@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Proxy is a proxy between a server and its clients. It can hold back what either side says, or
-// swallow it, and cut connections.
+// Proxy is a proxy between a server and its clients. It can hold back what either side sends, drop
+// what the server sends, and cut connections.
 type Proxy struct {
 	target   string
 	listener net.Listener
@@ -69,8 +69,8 @@ func (p *Proxy) Resume() {
 	}
 }
 
-// SwallowAnswers drops the server's bytes while on. What clients say still arrives and takes
-// effect. A connection of which something was dropped makes no sense any more: Cut it.
+// SwallowAnswers drops the server's bytes while on. What clients send still arrives and takes
+// effect. A connection that has lost bytes is unusable: Cut it.
 func (p *Proxy) SwallowAnswers(on bool) { p.swallow.Store(on) }
 
 // Lost counts the bytes that were swallowed.

@@ -145,6 +145,6 @@ func queueHeartbeat(m *gatehouse.Notification, now time.Time, sent Sent, failure
 	if errors.As(failure, &muted) || failure != nil && refusal(failure).Final {
 		return
 	}
-	next := now.Add(sent.Again)
+	next := now.Add(sent.NextHeartbeat)
 	m.Status, m.Attempts, m.DueAt, m.FinishedAt = gatehouse.NotificationQueued, 0, &next, nil
 }

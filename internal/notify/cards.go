@@ -91,6 +91,9 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 		claimed, err = q.ClaimCards(channel, n.config.Owner, n.config.Lease, together)
 		return err
 	})
+	if err != nil {
+		return false, err
+	}
 	var errs []error
 	for _, posted := range claimed {
 		call, cancel := context.WithTimeout(ctx, callTime)
@@ -102,7 +105,7 @@ func (n *Notifier) WriteCards(ctx context.Context, channel string) (more bool, e
 		}
 		errs = append(errs, n.written(ctx, k, posted, failure))
 	}
-	return len(claimed) == together, errors.Join(append(errs, err)...)
+	return len(claimed) == together, errors.Join(errs...)
 }
 
 // updateCard rewrites the card of a message's action now. While another process writes the card, the

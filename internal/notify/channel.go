@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Channel sends messages to people or to a shared place. Its methods are called concurrently.
+// Channel sends messages to people or to a shared place, such as a chat channel. Its methods are called concurrently.
 type Channel interface {
 	// Kind is the configured kind, such as email.
 	Kind() string
@@ -16,8 +16,8 @@ type Channel interface {
 	Trait() Trait
 	// Reaches reports whether a person has an address on a personal channel.
 	Reaches(p *gatehouse.Principal) bool
-	// Send calls the channel once. If the answer contains more information than the failure, the
-	// error is a [Refusal].
+	// Send calls the channel once. If an error answer says what to do next, the error is a
+	// [Refusal].
 	Send(ctx context.Context, m *Message) (Sent, error)
 }
 
@@ -68,8 +68,8 @@ type Sent struct {
 	Ref string
 	// Shown is the hash of the posted content, "" if it is not known.
 	Shown string
-	// Again is the time until the next heartbeat.
-	Again time.Duration
+	// NextHeartbeat is the time until the next heartbeat.
+	NextHeartbeat time.Duration
 	// Devices are the outcomes on the recipient's devices. They count after a failure, too.
 	Devices []DeviceOutcome
 }

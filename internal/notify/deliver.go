@@ -102,7 +102,7 @@ func (n *Notifier) deliver(ctx context.Context, c *Configured, m *gatehouse.Noti
 	}
 	sent, err := n.send(ctx, c, m, message)
 	if m.Kind == gatehouse.NotifyHeartbeat {
-		sent.Again = heartbeatInterval(message.Action)
+		sent.NextHeartbeat = heartbeatInterval(message.Action)
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err() // the notifier stops: the lease expires, and the message is sent again

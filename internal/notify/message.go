@@ -274,7 +274,7 @@ var errCardWaits = &Refusal{Recipient: true, Err: errors.New("the question is st
 // for the question.
 const cardTries = 2
 
-// questionMessage finds the message in a shared place that asked for the approval. ref is the message's id on
+// questionMessage finds the message that asked for the approval in a shared place. ref is the message's id on
 // the channel, "" if none is known. waits says that the message is not posted yet, and has not failed cardTries
 // times.
 func questionMessage(tx gatehouse.NotificationReader, action, channel string) (ref string, waits bool, err error) {

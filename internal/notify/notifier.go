@@ -51,8 +51,8 @@ type Config struct {
 	// Probe is the interval at which a failing channel is tried with its oldest message when
 	// nothing is due; 3 minutes by default. A negative value disables these tries.
 	Probe time.Duration
-	// DecideUpTo is the highest level that a tenant lets people decide on messages themselves; nil
-	// for none.
+	// DecideUpTo returns the highest level at which a tenant lets people decide in the message
+	// itself; nil if no message allows that.
 	DecideUpTo func(tx gatehouse.PolicyReader, tenant string) (gatehouse.RiskLevel, error)
 }
 

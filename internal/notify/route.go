@@ -155,7 +155,7 @@ func (r *routing) named(names []string) (list []*Configured) {
 }
 
 // fallbacks are the channels that get the alert about a broken channel: those of the routes that name it or,
-// if no route does (but for instance the policy), those of every route.
+// if only something else names it, such as the policy, those of every route.
 func (r *routing) fallbacks(broken string) []*Configured {
 	of := func(route Route) bool {
 		return slices.Contains(route.Channels, broken) || slices.Contains(route.Fallback, broken)

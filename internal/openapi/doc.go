@@ -1,7 +1,7 @@
 // Package openapi derives the operations of an http connector from an OpenAPI document
 // (https://spec.openapis.org/oas/), 3.0 to 3.2, for gatehouse connector import.
 //
-// A document is untrusted. So servers is ignored, references to other documents are refused, and
+// A document is untrusted. So its servers are ignored, references to other documents are refused, and
 // the content of a document can raise the level of an operation but never lower it. Size and
 // depth are limited.
 //

@@ -169,7 +169,8 @@ func TestSchemas(t *testing.T) {
 			`{"additionalProperties":false,"properties":{"a":{"type":"object"}},"type":"object"}`},
 		"composed": {"3.1.0", `{allOf: [{$ref: '#/components/schemas/A'}, {type: object, properties: {b: {type: string}}}]}`,
 			`A: {type: object, properties: {a: {type: string}}}`,
-			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"},{"properties":{"b":{"type":"string"}},"type":"object"}],"type":"object","unevaluatedProperties":false}`},
+			`{"allOf":[{"properties":{"a":{"type":"string"}},"type":"object"},{"properties":{"b":{"type":"string"}},` +
+				`"type":"object"}],"type":"object","unevaluatedProperties":false}`},
 		"read only": {"3.1.0",
 			`{type: object, required: [id, a], properties: {id: {type: string, readOnly: true}, a: {type: string}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"},"id":false},"required":["a"],"type":"object"}`},
@@ -186,8 +187,10 @@ func TestSchemas(t *testing.T) {
 				`"c":{"allOf":[{"allOf":[true,true]}]},` +
 				`"id":false,"p":false,"q":false,"r":false},"required":["a"],"type":"object"}`},
 		"null of 3.0": {"3.0.3",
-			`{type: object, properties: {a: {type: string, nullable: true, enum: [x]}, b: {type: number, maximum: 5, exclusiveMaximum: true}}}`, "",
-			`{"additionalProperties":false,"properties":{"a":{"enum":["x",null],"type":["string","null"]},"b":{"exclusiveMaximum":5,"type":"number"}},"type":"object"}`},
+			`{type: object, properties: {a: {type: string, nullable: true, enum: [x]}, b: {type: number, maximum: 5, ` +
+				`exclusiveMaximum: true}}}`, "",
+			`{"additionalProperties":false,"properties":{"a":{"enum":["x",null],"type":["string","null"]},` +
+				`"b":{"exclusiveMaximum":5,"type":"number"}},"type":"object"}`},
 		"null of 3.1": {"3.1.0", `{type: object, properties: {a: {type: [string, 'null'], const: x}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"const":"x","type":["string","null"]}},"type":"object"}`},
 		"texts that look like numbers": {"3.1.0",
@@ -196,7 +199,8 @@ func TestSchemas(t *testing.T) {
 		"a pattern that Go does not know": {"3.1.0", `{type: object, properties: {a: {type: string, pattern: '^(?=x)'}}}`, "",
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"}},"type":"object"}`},
 		"an array": {"3.1.0", `{type: array, items: {type: string}}`, "",
-			`{"additionalProperties":false,"properties":{"body":{"items":{"type":"string"},"type":"array"}},"required":["body"],"type":"object"}`},
+			`{"additionalProperties":false,"properties":{"body":{"items":{"type":"string"},"type":"array"}},` +
+				`"required":["body"],"type":"object"}`},
 	} {
 		if got := schemaOf(t, document(test.version, post(test.schema), test.schemas), "op"); got != test.want {
 			t.Errorf("%s:\n%s, want\n%s", name, got, test.want)
@@ -222,16 +226,19 @@ func TestRequests(t *testing.T) {
 	t.Cleanup(s.Close)
 	src := document("3.1.0", `
 		'/accounts/{account}/notes/{id}': {
-			parameters: [{name: account, in: path, required: true, schema: {type: string}}, {name: id, in: path, required: true, schema: {type: string}}],
+			parameters: [{name: account, in: path, required: true, schema: {type: string}}, {name: id, in: path,
+				required: true, schema: {type: string}}],
 			patch: {operationId: patch, parameters: [{name: 'dry run', in: query, required: true, schema: {type: boolean}},
 				{name: 'a+b%', in: query, required: true, schema: {type: string}},
 				{name: X-Mode, in: header, required: true, schema: {type: string}},
 				{name: If-Match, in: header, schema: {type: string}}, {name: optional, in: query, schema: {type: string}}],
-				requestBody: {content: {application/merge-patch+json: {schema: {type: object, properties: {note: {type: string}}}}}}, responses: {'200': {description: ok}}}},
+				requestBody: {content: {application/merge-patch+json: {schema: {type: object,
+					properties: {note: {type: string}}}}}}, responses: {'200': {description: ok}}}},
 		'/notes/{id}': {parameters: [{name: id, in: path, required: true, schema: {type: string}}],
 			post: {operationId: post, parameters: [{name: X-Idempotency-Key, in: header, schema: {type: string}}],
 				requestBody: {content: {application/json: {schema: {type: object, properties: {note: {type: string}}}}}},
-				responses: {'201': {description: ok, content: {application/json: {schema: {type: object, properties: {id: {type: string}}}}}}}},
+				responses: {'201': {description: ok, content: {application/json: {schema: {type: object,
+					properties: {id: {type: string}}}}}}}},
 			delete: {operationId: remove, responses: {'204': {description: ok}}}},
 		/publish: {post: {operationId: publish, responses: {'204': {description: ok}}}}`, "")
 	made, err := httpconn.New(t.Context(), httpconn.Config{BaseURL: s.URL, AllowPrivate: true, Import: accepted(t, src)},
@@ -392,7 +399,8 @@ func TestRefusals(t *testing.T) {
 		"itself":  {string(document("3.1.0", post, `A: {$ref: '#/components/schemas/A'}`)), "is not valid"},
 		"two of a name": {
 			string(document("3.1.0",
-				`/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, responses: {'200': {description: ok}}}}`, "")),
+				`/a: {post: {operationId: a b, responses: {'200': {description: ok}}}}, /b: {post: {operationId: a_b, `+
+					`responses: {'200': {description: ok}}}}`, "")),
 			"has two operations that are called"},
 		"a text for a map": {
 			"openapi: 3.1.0\ninfo: {title: a, version: '1'}\npaths: {/a: {post: {responses: x}}}",
@@ -415,9 +423,12 @@ func TestRefusals(t *testing.T) {
 // written, read and used.
 func FuzzDerive(f *testing.F) {
 	f.Add(document("3.1.0",
-		`/a/{id}: {parameters: [{name: id, in: path, required: true, schema: {type: string}}], put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}, responses: {'412': {description: no}}}}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`))
+		`/a/{id}: {parameters: [{name: id, in: path, required: true, schema: {type: string}}], `+
+			`put: {requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/A'}}}}, `+
+			`responses: {'412': {description: no}}}}`, `A: {type: object, properties: {a: {$ref: '#/components/schemas/A'}}}`))
 	f.Add([]byte(
-		`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"delete":{"responses":{"204":{"description":"x"}}}}}}`))
+		`{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"delete":{"responses":{"204":` +
+			`{"description":"x"}}}}}}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		api, err := openapi.Derive(t.Context(), src)
 		if err != nil {

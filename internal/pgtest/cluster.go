@@ -134,7 +134,7 @@ func (c *Cluster) create() error {
 	return os.RemoveAll(copied)
 }
 
-// initialize makes the data folder by initdb.
+// initialize makes the data folder with initdb.
 func (c *Cluster) initialize() error {
 	initdb := c.command("initdb", "-D", c.data(), "-U", "postgres", "-A", "trust",
 		"-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions")
@@ -190,7 +190,7 @@ func address(database string, parameters url.Values) string {
 	return u.String()
 }
 
-// Down stops the server: with crash, immediately; otherwise in order, after disconnecting its clients.
+// Down stops the server: with crash, immediately; otherwise cleanly, after disconnecting its clients.
 func (c *Cluster) Down(crash bool) error {
 	if c.process == nil {
 		return nil

@@ -100,7 +100,7 @@ func (c *calendar) check(e ast.Expr, fail func(at ast.Expr, format string, args 
 	}
 	where, err := time.LoadLocation(zone)
 	if err != nil || zone == "" || zone == "Local" {
-		fail(e, "there is no time zone %s; a name is like Europe/Berlin or UTC", gatehouse.Quote(zone))
+		fail(e, "there is no time zone %s; use a name such as Europe/Berlin or UTC", gatehouse.Quote(zone))
 		return
 	}
 	c.zones[zone] = where

@@ -88,7 +88,8 @@ func TestCeiling(t *testing.T) {
 		{"the change takes precedence over the claim", byAmount + ", currency: EUR",
 			facts("note", `{"amount":5,"currency":"EUR"}`, magnitude("6")), []string{"tenant/EUR 6 1000.00"}},
 		{"a ceiling for the other currency",
-			byAmount + ", currency: USD}\n  - {name: d, window: 24h, per: tenant, limit: 7, amount: change.amount, currency: EUR",
+			byAmount + ", currency: USD}\n" +
+				"  - {name: d, window: 24h, per: tenant, limit: 7, amount: change.amount, currency: EUR",
 			facts("note", `{"amount":5,"currency":"EUR"}`), []string{"tenant/EUR 5 7"}},
 		{"when it applies", "when: 'action.type == \"note\"', per: tenant, count: 3", facts("note", `{}`),
 			[]string{"tenant 1 3"}},

@@ -12,8 +12,10 @@ import (
 func TestGrounds(t *testing.T) {
 	t.Parallel()
 	p := mustParse(t, rulesFor(
-		`{id: dear, when: 'action.type == "price" && change.price > 10 && has(magnitude.amount) && metadata["of origin"] == "x"', then: needs_approval}`,
-		`{id: tested, when: 'evaluations.exists(e, e.result == "pass") && size(change) > 0 && change.price < 99', then: needs_approval, risk: 4}`,
+		`{id: dear, when: 'action.type == "price" && change.price > 10 && has(magnitude.amount) && metadata["of origin"] `+
+			`== "x"', then: needs_approval}`,
+		`{id: tested, when: 'evaluations.exists(e, e.result == "pass") && size(change) > 0 && change.price < 99', `+
+			`then: needs_approval, risk: 4}`,
 		`{id: other, when: 'proposer.name == "bot"', then: needs_approval}`,
 	))
 	long := gatehouse.StringJSON(string(make([]byte, 600)))

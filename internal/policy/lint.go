@@ -93,7 +93,7 @@ func (p *Policy) Lint() []Remark {
 // lintAudience reports people and groups that the role approver includes anyway.
 func lintAudience(what string, at Problem, a audience, say func(at Problem, isError bool, format string, args ...any)) {
 	if a.everyone() && (len(a.people) > 0 || len(a.groups) > 0) {
-		say(at, false, "%s names people or groups beside the role approver, which everyone who can decide has", what)
+		say(at, false, "%s names people or groups in addition to the role approver, which everyone who can decide has", what)
 	}
 }
 

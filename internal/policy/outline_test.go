@@ -17,7 +17,8 @@ approvals:
   3: {required: 2, groups: [finance], expiry: 2h}
 rules:
   - {id: zeta, when: risk <= 2, then: allow, reason: small, hold: 5s}
-  - {id: alpha, when: 'action.type == "refund"', then: needs_approval, required: 3, people: [ana, bo, cy], expiry: 1h, risk: 4}
+  - {id: alpha, when: 'action.type == "refund"', then: needs_approval, required: 3, people: [ana, bo, cy],
+      expiry: 1h, risk: 4}
 `))
 	if err != nil {
 		t.Fatal(err)

@@ -105,7 +105,7 @@ func (p *parser) links(n *yaml.Node) {
 		"L4 and L5 are never decided by a link")
 }
 
-// upTo reads the level from lowest to highest under a key; without the key, it is usual.
+// upTo reads the level under a key, which must be from lowest to highest. Without the key, it returns usual.
 func (p *parser) upTo(
 	f form.Fields, key string, usual, lowest, highest gatehouse.RiskLevel, why string,
 ) gatehouse.RiskLevel {

@@ -217,7 +217,8 @@ tests:
     expect: {outcome: allow, risk: 1, rules: [r], hold: 60s, reason: allows it, ceilings: {}}
   - name: fails in all
     action: {action_type: note}
-    expect: {outcome: allow, risk: 2, rules: [r], required: 2, roles: [admin], people: [ana], expiry: 1h, hold: 1s, reason: nope, ceilings: {x: 1}}
+    expect: {outcome: allow, risk: 2, rules: [r], required: 2, roles: [admin], people: [ana], expiry: 1h, hold: 1s,
+      reason: nope, ceilings: {x: 1}}
 `)
 	results := p.Test()
 	if len(results) != 2 || !results[0].Passed() || results[0].Line != 7 {

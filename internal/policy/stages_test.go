@@ -91,7 +91,8 @@ func TestStages(t *testing.T) {
 		},
 		"two rules with stages": {
 			rules: `  - {id: a, when: 'true', then: needs_approval}
-  - {id: b, when: 'true', then: needs_approval, stages: [{who: {groups: [finance, managers]}, for: 2h}, {who: {groups: [legal]}, for: 1h}], on_timeout: reject}`,
+  - {id: b, when: 'true', then: needs_approval, stages: [{who: {groups: [finance, managers]}, for: 2h},
+      {who: {groups: [legal]}, for: 1h}], on_timeout: reject}`,
 			want: gatehouse.Timing{
 				Stages: []gatehouse.Stage{
 					finance, {Who: both, For: hours(1), Notify: []string{"pagerduty"}}, {Who: both, For: hours(1)},
@@ -191,7 +192,7 @@ rules:
 	}
 	all := strings.Join(said, "\n")
 	for _, want := range []string{"stage 2 asks nobody whom an earlier stage does not ask already",
-		"stage 3 names people or groups beside"} {
+		"stage 3 names people or groups in addition to"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is missing:\n%s", want, all)
 		}

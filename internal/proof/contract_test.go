@@ -294,7 +294,8 @@ var decideRows = map[string]func(*testing.T, *contract){
 		const exact = `{"a":9007199254740993123,"b":0.10000000000000000001,"c":-1E+400}`
 		ref := "exact-" + c.sku()
 		raw := fmt.Sprintf(`{"action_type":"contact_change","connector":"crm","operation":"update",`+
-			`"target":{"entity_type":"contact","entity_ref":%q},"proposed_change":{"value":"new","n":9007199254740993123},"metadata":%s}`, ref, exact)
+			`"target":{"entity_type":"contact","entity_ref":%q},"proposed_change":{"value":"new","n":9007199254740993123},`+
+			`"metadata":%s}`, ref, exact)
 		res := c.agent.post("/proposed-actions", raw)
 		if res.status != 201 {
 			t.Fatal(res)

@@ -57,14 +57,16 @@ steps:
     action_type: price_change
     risk: med
     retry: {max: 20, backoff: [50ms]}
-    with: {target: {entity_type: item, entity_ref: "${{ input.sku }}", version: "1"}, current_state: {price: "10.00"}, change: {price: "12.50"}}
+    with: {target: {entity_type: item, entity_ref: "${{ input.sku }}", version: "1"},
+      current_state: {price: "10.00"}, change: {price: "12.50"}}
   - id: tag
     for_each: input.two
     uses: connector.crm.update
     action_type: note
     risk: low
     retry: {max: 20, backoff: [50ms]}
-    with: {target: {entity_type: contact, entity_ref: "${{ input.ref }}-tag-${{ index }}"}, change: {value: "${{ index }}"}}
+    with: {target: {entity_type: contact, entity_ref: "${{ input.ref }}-tag-${{ index }}"},
+      change: {value: "${{ index }}"}}
   - {id: child, uses: workflow.errand, with: {ref: "${{ input.ref }}"}, retry: {max: 20, backoff: [50ms]}}
   - {id: skipped, if: 'input.ref == ""', uses: transform, with: {}}
   - {id: w1, needs: [child], uses: worker.page, with: {n: 1}, retry: {max: 20, backoff: [50ms]}}

@@ -55,7 +55,8 @@ func TestWalls(t *testing.T) {
 		applied.ID, applied.Approval.ID, applied.Push.ID, applied.Receipt.ID, dead.ID, dead.Push.ID, pending.ID,
 		pending.Approval.ID, ana.id, "ana-of-default", w.agent.id, listed.Items[0].ID, "2", // north has one version
 	}
-	oneOfEach := []string{applied.ID, applied.Approval.ID, dead.Push.ID, applied.Receipt.ID, ana.id, listed.Items[0].ID, "2"}
+	oneOfEach := []string{applied.ID, applied.Approval.ID, dead.Push.ID, applied.Receipt.ID, ana.id, listed.Items[0].ID,
+		"2"}
 	leaks := append([]string{secret, "SKU-"}, foreign[:len(foreign)-1]...)
 
 	calls := 0

@@ -79,7 +79,8 @@ var reviseRows = map[string]func(*testing.T, *contract){
 			t.Fatal(res)
 		}
 		a := c.admin.action(t, res.str("id"))
-		if a.Supersedes != old.ID || a.Revision != 2 || a.Digest == old.Digest || len(a.Approval.Votes) != 0 || a.Status != gatehouse.StatusPending {
+		if a.Supersedes != old.ID || a.Revision != 2 || a.Digest == old.Digest || len(a.Approval.Votes) != 0 ||
+			a.Status != gatehouse.StatusPending {
 			t.Errorf("the revision: %+v", a)
 		}
 		was := c.admin.action(t, old.ID)

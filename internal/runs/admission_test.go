@@ -23,7 +23,8 @@ func TestFairness(t *testing.T) {
 func testFairness(t *testing.T, w *world) {
 	w.apply("busy", `name: busy
 steps:
-  - {id: one, uses: model.local, for_each: input.items, max_items: 500, with: {model: small, prompt: "about ${{ item }}"}}
+  - {id: one, uses: model.local, for_each: input.items, max_items: 500, with: {model: small,
+      prompt: "about ${{ item }}"}}
 `)
 	w.apply("quick", "name: quick\nworkspace: other\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
 	items := make([]string, 500)

@@ -86,7 +86,7 @@ func testNobodyMayAnswerAnAction(t *testing.T, w *world) {
 	w.must(w.decide(first, "ana", gatehouse.Approve))
 	w.disable("ana", "ben")
 	const want = "nobody may answer: the policy asks 1 person (approver), and 0 may answer; " +
-		"admin is excluded as the person that it is proposed for; 2 are disabled"
+		"admin is excluded as the person on whose behalf it is proposed; 2 are disabled"
 	denied := func(a *gatehouse.Action, want string) {
 		t.Helper()
 		a, err := w.gate.FindAction(w.as("admin"), a.ID)

@@ -3,6 +3,7 @@ package runs_test
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,8 +58,10 @@ func TestRetryOfARetryThatDidNothing(t *testing.T) { onBoth(t, testRetryOfARetry
 func testRetryOfARetryThatDidNothing(t *testing.T, w *world) {
 	w.apply("child", `name: child
 steps:
-  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C1}, change: {n: 1}}}
-  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C2}, change: {n: 1}}}
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C1}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C2}, change: {n: 1}}}
 `)
 	w.apply("parent", `name: parent
 steps:
@@ -161,7 +164,8 @@ func TestATimedOutChildSettlesFirst(t *testing.T) { onBoth(t, testATimedOutChild
 func testATimedOutChildSettlesFirst(t *testing.T, w *world) {
 	w.apply("child", `name: child
 steps:
-  - {id: set, uses: connector.erp.once, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: E1}, change: {n: 1}}}
+  - {id: set, uses: connector.erp.once, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: E1}, change: {n: 1}}}
 `)
 	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child, timeout: 10s}\n")
 	run := w.start("parent", `{}`)
@@ -318,7 +322,8 @@ func TestTwoPersonOverAnAllowance(t *testing.T) { onBoth(t, testTwoPersonOverAnA
 func testTwoPersonOverAnAllowance(t *testing.T, w *world) {
 	w.apply("low", `name: low
 steps:
-  - {id: set, uses: connector.shop.update, action_type: note, risk: low, two_person: true, with: {target: {entity_type: item, entity_ref: L}, change: {n: 1}}}
+  - {id: set, uses: connector.shop.update, action_type: note, risk: low, two_person: true,
+      with: {target: {entity_type: item, entity_ref: L}, change: {n: 1}}}
 `)
 	run := w.start("low", `{}`)
 	run = w.until(run.ID, "proposed", func(r *gatehouse.Run) bool { return r.StepOf("set").ActionID != "" })
@@ -334,8 +339,10 @@ func TestRetryOfAChildOnItsOwn(t *testing.T) { onBoth(t, testRetryOfAChildOnItsO
 func testRetryOfAChildOnItsOwn(t *testing.T, w *world) {
 	w.apply("child", `name: child
 steps:
-  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C1}, change: {n: 1}}}
-  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C2}, change: {n: 1}}}
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C1}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C2}, change: {n: 1}}}
 `)
 	w.apply("parent", "name: parent\nsteps:\n  - {id: sub, uses: workflow.child}\n")
 	w.terminal("C2")
@@ -389,6 +396,10 @@ steps:
 		w.must(err)
 		if a.Status != gatehouse.StatusPending || a.Approval.Required < old.Approval.Required {
 			t.Errorf("the revision is %s, its approval %v", a.Status, a.Approval)
+		}
+		const why = "people were asked about the change before it was revised"
+		if !slices.Contains(a.Policy.Reasons, why) {
+			t.Errorf("the reasons of the revision: %q", a.Policy.Reasons)
 		}
 	}
 }

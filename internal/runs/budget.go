@@ -36,7 +36,7 @@ func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.Step
 		return nil, nil
 	}
 
-	most, currency, known := r.config.Models.Most(tenant, w.spec.Provider, w.with)
+	most, currency, known := r.config.Models.MaxCost(tenant, w.spec.Provider, w.with)
 	err = r.Update(ctx, tenant, nil, func(tx gatehouse.Tx) error {
 		over = nil
 		if err := tx.LockBudget(); err != nil {

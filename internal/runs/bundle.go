@@ -128,8 +128,8 @@ func numbered(run *gatehouse.Run, entries []*gatehouse.Entry) bool {
 	return false
 }
 
-// The files of a bundle. Inputs and outputs of runs and steps appear by digest and
-// size only; the values stay in the store.
+// The files of a bundle. Of the inputs and outputs of runs and steps, they have only
+// the digest, the size and the field names; the values stay in the store.
 type (
 	bundleRun struct {
 		ID         string                `json:"id"`

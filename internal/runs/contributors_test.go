@@ -86,7 +86,8 @@ var handCases = map[string]struct {
 	},
 	"carried out an earlier change": {
 		workflows: map[string]string{"main": `
-  - {id: word, uses: connector.erp.post, action_type: price_change, with: {target: {entity_type: item, entity_ref: X}, change: {price: "3"}}}`},
+  - {id: word, uses: connector.erp.post, action_type: price_change, with: {target: {entity_type: item,
+      entity_ref: X}, change: {price: "3"}}}`},
 		touch: func(w *world, run *gatehouse.Run) *gatehouse.Run {
 			w.must(w.decide(w.action(w.status(run.ID, gatehouse.RunWaitingApproval), "word"), "ana", gatehouse.Approve))
 			got, err := w.runs.LeasePushes(w.as("hand"),
@@ -145,7 +146,8 @@ var handCases = map[string]struct {
 }
 
 const shopStep = `
-  - {id: word, uses: connector.shop.update, action_type: price_change, with: {target: {entity_type: item, entity_ref: X}, change: {price: "3"}}}`
+  - {id: word, uses: connector.shop.update, action_type: price_change, with: {target: {entity_type: item,
+      entity_ref: X}, change: {price: "3"}}}`
 
 var shopChange = gatehouse.Proposal{
 	ActionType: "price_change", Connector: "shop", Operation: "update",

@@ -18,9 +18,9 @@ type Models interface {
 	// the call, even if the answer was unusable; nil for none.
 	Ask(ctx context.Context, tenant, provider string, request gatehouse.JSON) (answer gatehouse.JSON,
 		usage *gatehouse.ModelUsage, failure *gatehouse.StepFailure)
-	// Most returns the most that a call can cost, in the provider's currency; false
+	// MaxCost returns the most that a call can cost, in the provider's currency; false
 	// when that is unknown.
-	Most(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
+	MaxCost(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
 // Execute runs a built-in step for a worker of this process that leased it, and returns when the
@@ -29,9 +29,9 @@ func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string)
 	return r.ExecuteChain(ctx, step, worker, 0, func() {})
 }
 
-// ExecuteChain is Execute, but the transaction that closes the step also executes up to onward inline
-// steps that become ready: see executeInline. A retried step executes alone. storing is called once, before
-// the outcome is stored, or at the latest when the step is done. It must not block.
+// ExecuteChain is Execute, but the transaction that closes the step also executes inline steps that become
+// ready, at most onward of them: see executeInline. A retried step executes alone. storing is called once,
+// before the outcome is stored, or at the latest when the step is done. It must not block.
 func (r *Runs) ExecuteChain(
 	ctx context.Context, step *gatehouse.Step, worker string, onward int, storing func(),
 ) error {

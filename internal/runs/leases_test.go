@@ -102,7 +102,8 @@ func TestWorkersAreBounded(t *testing.T) {
 func slowStore(t *testing.T) (gatehouse.Store, string) {
 	t.Helper()
 	url := migrated.Database(t)
-	store, err := postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92, Logger: slog.New(slog.DiscardHandler)})
+	store, err := postgres.Open(t.Context(), postgres.Config{URL: url + "&lock_timeout=5min", MaxConns: 92,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

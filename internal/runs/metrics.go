@@ -20,9 +20,9 @@ type Metrics interface {
 // SetMetrics sets the receiver of metrics. Call it before serving.
 func (r *Runs) SetMetrics(m Metrics) { r.metrics = m }
 
-// announceLeased announces steps that were just leased, which have no log entry, and
-// records how long they had been ready. It sends one hint per tenant, whatever the
-// number of steps.
+// announceLeased announces steps that were just leased, because a lease has no log
+// entry, and records how long the steps had been ready. It sends one hint per tenant,
+// whatever the number of steps.
 func (r *Runs) announceLeased(steps []*gatehouse.Step) {
 	last := ""
 	for _, s := range steps {

@@ -103,7 +103,8 @@ func testPushesOfWorkersOutside(t *testing.T, w *world) {
 		t.Errorf("%d receipts of one call", len(e.Receipts))
 	}
 	if code := gatehouse.CodeOf(func() error {
-		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x", Detail: "x"})
+		_, err := w.runs.FailPush(w.as("bot"), "psh_none", gatehouse.PushFailure{Generation: 1, Kind: "terminal", Code: "x",
+			Detail: "x"})
 		return err
 	}()); code != gatehouse.CodeNotFound {
 		t.Errorf("an unknown push: %q", code)

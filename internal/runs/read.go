@@ -139,7 +139,7 @@ func (r *Runs) detail(tx gatehouse.ReadTx, run *gatehouse.Run) (out *gatehouse.R
 	return out, nil
 }
 
-// StepOfAction returns the step of a run that proposed an action, or adopted it under its key.
+// StepOfAction returns the step that proposed an action, or adopted it under its key.
 // It reads this from the store, since a proposer can forge an action's context. The error has
 // code not_found when there is no such step.
 func (r *Runs) StepOfAction(ctx context.Context, actionID string) (step *gatehouse.Step, err error) {

@@ -80,7 +80,7 @@ var lessons = []struct {
 	{[]string{"denied", "authority_revoked"},
 		"The policy does not allow this change: propose a change that it allows, or ask for a change of the policy or of " +
 			"the approvers first."},
-	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since."},
+	{[]string{"target_changed"}, "Read the target just before proposing: it had changed since the proposal."},
 	{[]string{"digest_mismatch", "not_approved"}, "The change was not the approved one: have an operator check it first."},
 	{[]string{"expression", "input", "proposal", "invalid"},
 		"Fix the workflow or its input: the same run would fail again."},

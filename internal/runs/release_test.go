@@ -171,7 +171,8 @@ func (f *failsClaim) ViewQueues(ctx context.Context, fn func(gatehouse.ReadQueue
 	return f.Store.ViewQueues(ctx, fn)
 }
 
-// TestClaimOfTheSecondToolFails: a caller gets the steps of the first tool. If the caller has gone, they are ready again.
+// TestClaimOfTheSecondToolFails: a caller gets the steps of the first tool. If the caller has gone, they are
+// ready again.
 func TestClaimOfTheSecondToolFails(t *testing.T) {
 	onBoth(t, func(t *testing.T, w *world) {
 		w.apply("both", "name: both\nsteps:\n  - {id: one, uses: worker.page}\n  - {id: two, needs: [], uses: worker.mail}\n")

@@ -17,13 +17,15 @@ steps:
   - id: draft
     uses: transform
     with: {text: "${{ has(steps.review.rejection) ? steps.review.rejection.notes : 'first' }}", n: "${{ iteration }}"}
-  - {id: parts, uses: transform, for_each: "[1, 2]", max_items: 2, with: {of: "${{ iteration }}", text: "${{ steps.draft.output.text }}"}}
+  - {id: parts, uses: transform, for_each: "[1, 2]", max_items: 2, with: {of: "${{ iteration }}",
+      text: "${{ steps.draft.output.text }}"}}
   - id: review
     uses: approval
     with: {change: {text: "${{ steps.draft.output.text }}", parts: "${{ steps.parts.output }}"}}
     on_rejected: {repeat: draft, max: 2}
   - {id: after, uses: transform, with: "${{ steps.draft.output.n }}"}
-output: {text: "${{ steps.draft.output.text }}", asked: "${{ steps.review.output.status }}", n: "${{ steps.after.output }}"}
+output: {text: "${{ steps.draft.output.text }}", asked: "${{ steps.review.output.status }}",
+  n: "${{ steps.after.output }}"}
 `
 
 // TestRejectionGoesBack: the steps up to the rejected one run again with the
@@ -106,7 +108,8 @@ func TestRejectionContinues(t *testing.T) {
 		const source = `name: main
 steps:
   - {id: ask, uses: approval, idempotency_key: "the question", on_rejected: ON, on_expired: continue}
-  - {id: tell, uses: transform, with: {status: "${{ steps.ask.output.status }}", why: "${{ steps.ask.rejection.notes }}"}}
+  - {id: tell, uses: transform, with: {status: "${{ steps.ask.output.status }}",
+      why: "${{ steps.ask.rejection.notes }}"}}
 output: "${{ steps.tell.output }}"
 `
 		w.apply("main", strings.ReplaceAll(source, "ON", "continue"))

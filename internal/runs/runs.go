@@ -57,8 +57,8 @@ type Runs struct {
 	outside Outside
 	metrics Metrics // nil for none
 	// asideSteps holds the steps that could not be woken and, without a step id, the runs that could not be
-	// stopped at their deadline. asideBundles holds the runs without an evidence bundle because it could not be
-	// made, asideSchedules the schedules whose run could not be started.
+	// stopped at their deadline. asideBundles holds the runs whose evidence bundle could not be made,
+	// asideSchedules the schedules whose run could not be started.
 	asideSteps     aside.Set[gatehouse.StepRef]
 	asideBundles   aside.Set[string]
 	asideSchedules aside.Set[scheduleKey]

@@ -18,8 +18,8 @@ const (
 	maxSignalBytes = 1 << 20
 )
 
-// SignalRun sends an event to a run. The step that waits for it continues;
-// otherwise the event is kept for the next step that waits for it.
+// SignalRun sends an event to a run. The first step that waits for it continues; if
+// none waits, the event is kept for the next step that does.
 func (r *Runs) SignalRun(ctx context.Context, id, name string, data gatehouse.JSON) (*gatehouse.Signal, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

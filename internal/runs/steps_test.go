@@ -239,8 +239,10 @@ func testLimits(t *testing.T, w *world) {
 	w.apply("writes", `name: writes
 limits: {max_writes_per_run: 1}
 steps:
-  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: A}, change: {n: 1}}}
-  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: B}, change: {n: 1}}}
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: A}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: B}, change: {n: 1}}}
 `)
 	run := w.status(w.start("writes", `{}`).ID, gatehouse.RunFailed)
 	if run.Failure.Code != "too_many_writes" || w.ledger.effects("B") != 0 {
@@ -450,8 +452,10 @@ func TestRetryRepeatsNoEffect(t *testing.T) { onBoth(t, testRetryRepeatsNoEffect
 func testRetryRepeatsNoEffect(t *testing.T, w *world) {
 	w.apply("child", `name: child
 steps:
-  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C1}, change: {n: 1}}}
-  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item, entity_ref: C2}, change: {n: 1}}}
+  - {id: one, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C1}, change: {n: 1}}}
+  - {id: two, uses: connector.shop.update, action_type: note, risk: low, with: {target: {entity_type: item,
+      entity_ref: C2}, change: {n: 1}}}
 `)
 	w.apply("parent", `name: parent
 steps:

@@ -258,8 +258,8 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 		}
 		if n := known + len(w.items); n > workflow.MaxRunSteps {
 			return m.failed(s, worker, gatehouse.StepFailure{
-				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps, with at most %d allowed, including "+
-					"items", n, workflow.MaxRunSteps),
+				Code: "too_many_items", Detail: fmt.Sprintf("the run would have %d steps, including items; at most %d are "+
+					"allowed", n, workflow.MaxRunSteps),
 			})
 		}
 
@@ -421,9 +421,9 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns when the step's present attempt started; otherwise if the step was never leased. A step leased
-// by an older server keeps the start of its first attempt, but a later attempt starts no earlier than its
-// ReadyAt.
+// began returns when the step's present attempt started or, if the step was never leased, the argument
+// otherwise. A step leased by an older server keeps the start of its first attempt, but a later attempt starts
+// no earlier than its ReadyAt.
 func began(s *gatehouse.Step, otherwise time.Time) time.Time {
 	switch {
 	case s.StartedAt == nil:
@@ -516,7 +516,7 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 		})
 	}
 	// The other step is unfinished; its result will be this step's result too.
-	// Waiting for it counts as no attempt.
+	// Waiting for it does not count as an attempt.
 	s.Attempts--
 	next := m.tx.Now().Add(keyWait)
 	s.Failure = mistake("key_in_use", "the step %s is executing under the same idempotency key", other.ID)

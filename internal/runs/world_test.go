@@ -126,7 +126,7 @@ func (m *models) Ask(
 	}, nil
 }
 
-func (*models) Most(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
+func (*models) MaxCost(string, string, gatehouse.JSON) (gatehouse.Decimal, string, bool) {
 	return "0.25", "USD", true
 }
 

@@ -35,7 +35,7 @@ type BenchCommand struct {
 	DatabaseURL DatabaseURL `help:"Measure on this PostgreSQL server, in databases of its own that are made and dropped." placeholder:"URL"`
 	Data        string      `help:"Where to create the stores; the system's temporary folder by default." placeholder:"DIR"`
 	// BareChild, BareListen and BareURL are for a child process of this program: the baseline of the
-	// figure with the name process.
+	// figure named process.
 	BareChild  string `hidden:"" placeholder:"DIR"`
 	BareListen string `hidden:"" placeholder:"HOST:PORT"`
 	BareURL    string `hidden:"" env:"GATEHOUSE_BENCH_BARE_URL" placeholder:"URL"`

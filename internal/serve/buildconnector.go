@@ -32,7 +32,7 @@ func NoStoredSecret(string, string) (string, error) {
 	return "", errors.New("is in the store: run gatehouse doctor, which asks the server")
 }
 
-// Built is a connector made of an entry of the configuration.
+// Built is a connector made from an entry of the configuration.
 type Built struct {
 	// Connector is nil if it cannot be made without its secrets.
 	Connector connector.Connector

@@ -138,7 +138,8 @@ func TestHumanReviewOfAWorkflow(t *testing.T) {
 	s, agent := callbackServer(t, fmt.Sprintf(`
 channels: {mail: {kind: email, smtp: %q, ca: %q, from: gatehouse@example.com, addresses: {ana: ana@example.com}}}
 callbacks:
-  step_functions: {region: eu-west-1, account: "123456789012", access_key_id: i, secret_access_key: k, endpoint: %q, allow_private: true}
+  step_functions: {region: eu-west-1, account: "123456789012", access_key_id: i, secret_access_key: k, endpoint: %q,
+    allow_private: true}
 secrets: {i: %s, k: %s}
 links: {master_key: %q}
 sign_in: {public_url: "https://gate.example.com"}`,

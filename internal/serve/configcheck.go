@@ -92,7 +92,7 @@ const checkTimeout = 10 * time.Second
 type ConfigChecker struct {
 	Checks  []term.Check
 	Offline bool
-	// serving is true in a server. It omits the check "open": see warnOpen.
+	// serving is true in a server, where the check "open" is omitted: see warnOpen.
 	serving bool
 	// stored has the secrets of the store; nil if they were not read.
 	stored *storeSecrets
@@ -442,7 +442,7 @@ func (l *ConfigChecker) policy(cfg *config.Config) bool {
 	return true
 }
 
-// open warns of changes that agents can make without a person's decision, and says by which policies.
+// open warns of changes that agents can make without a person's decision, and says which policies judged them.
 func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
 	sentences, err := ungatedByConfig(ctx, cfg, l.active)
 	if err != nil {

@@ -25,7 +25,8 @@ func TestLinkDecisionsAreCounted(t *testing.T) {
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
 	must(t, err)
-	if want := `gatehouse_decisions_total{endpoint="link",result="refused"} 1`; !strings.Contains(string(text), want+"\n") {
+	want := `gatehouse_decisions_total{endpoint="link",result="refused"} 1`
+	if !strings.Contains(string(text), want+"\n") {
 		t.Errorf("%d: no %s", res.StatusCode, want)
 	}
 }

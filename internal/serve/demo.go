@@ -35,7 +35,7 @@ type DemoCommand struct {
 // Help is shown by demo --help.
 func (*DemoCommand) Help() string {
 	return `
-An agent works on the ledger of a small shop: an SQLite database with some
+An agent works on the ledger of a small shop: an SQLite database with a few
 thousand rows. A policy and three reviewers control its changes. One question that
 nobody answers escalates to another reviewer, who decides by the link in a mail;
 no mail leaves the machine. At the end the ledger is compared, row by row, with a
@@ -149,7 +149,8 @@ func playDemo(g *term.IO, dir string, stage demo.Stage) (*demoResult, error) {
 	}
 	defer listener.Close()
 	mails := &mailCatcher{}
-	n, err := openNodeWith(g.Ctx, dir, cfg, &Backplane{caught: mails, linkURL: "http://" + listen, listener: listener}, log)
+	plane := &Backplane{caught: mails, linkURL: "http://" + listen, listener: listener}
+	n, err := openNodeWith(g.Ctx, dir, cfg, plane, log)
 	if err != nil {
 		return nil, err
 	}

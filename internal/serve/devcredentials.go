@@ -102,8 +102,8 @@ func ensureDev(ctx context.Context, n *Node, data string) (*devCredentials, erro
 	return creds, creds.write(data)
 }
 
-// dismissOwn dismisses the administrator's notices of principals and of the setup link that this
-// start of the server has made, since the time began.
+// dismissOwn dismisses the notices of the changes that this start of the server has made in the
+// administrator's name since began, such as new principals and the setup link.
 func dismissOwn(ctx context.Context, n *Node, creds *gatehouse.Credentials, began time.Time) error {
 	admin, err := n.Gate.Authenticate(ctx, creds.Key)
 	if err != nil {

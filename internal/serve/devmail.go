@@ -123,7 +123,7 @@ stops. <a href="">Look again</a> · <a href="/inbox">Inbox</a></p>
 {{range .}}<article data-testid="mail"><h2>{{.Subject}}</h2>
 <p class="meta">to {{.To}} at {{.At.Format "15:04:05"}}</p>
 <pre>{{range .Parts}}{{if .Link}}<a href="{{.Text}}" rel="noreferrer">{{.Text}}</a>{{else}}{{.Text}}{{end}}{{end}}</pre></article>
-{{else}}<p>No mail yet. Propose something that people decide, such as with <code>gatehouse propose</code>.</p>{{end}}
+{{else}}<p>No mail yet. Propose something that people decide, for example with <code>gatehouse propose</code>.</p>{{end}}
 </body></html>
 `))
 

@@ -111,7 +111,8 @@ func (s *clusterSecret) fill(ctx context.Context, values map[string]string) erro
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return fmt.Errorf("the administrator is made, but its secrets are not stored in %s: %w", s.name, err)
+			return fmt.Errorf("the administrator was created, but its secrets could not be stored in the Secret %s: %w",
+				s.name, err)
 		}
 	}
 }

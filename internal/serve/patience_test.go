@@ -37,7 +37,8 @@ func TestPatienceOutlastsAnOutage(t *testing.T) {
 			}))
 			t.Cleanup(target.Close)
 			s, creds := serveSource(t, fmt.Sprintf(`
-connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
+connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x",
+  class: A}}}}
 dispatch: {hold: 0s, retries: 2, backoff: [20ms], patience: %s}`, target.URL, c.patience))
 			bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
 			a := servetest.Propose(t, bot, "1")

@@ -76,7 +76,8 @@ func TestReplicasShareOnePostgreSQL(t *testing.T) {
 	outside := httptest.NewServer(target)
 	t.Cleanup(outside.Close)
 	cfg := servetest.Config(t, fmt.Sprintf(
-		`{connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}, dispatch: {hold: 0s}}`, outside.URL))
+		`{connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, `+
+			`path: "/x", class: A}}}}, dispatch: {hold: 0s}}`, outside.URL))
 	one, two := replica(t, dsn, cfg), replica(t, dsn, cfg)
 	creds := servetest.Bootstrap(t, one.Gate)
 	if _, err := two.Gate.Bootstrap(t.Context()); gatehouse.CodeOf(err) != gatehouse.CodeAlreadyExists {

@@ -124,8 +124,8 @@ func (s *storeSecrets) uses(tenant string) map[string][]string {
 	return out
 }
 
-// noteUsers updates the result of uses.
-func (s *storeSecrets) noteUsers() {
+// indexUsers updates the result of uses.
+func (s *storeSecrets) indexUsers() {
 	all := map[secretKey][]string{}
 	for _, name := range slices.Sorted(maps.Keys(s.users)) {
 		b := s.users[name].built
@@ -140,8 +140,8 @@ func (s *storeSecrets) noteUsers() {
 // run refreshes on each hint, and on a timer, until the context ends.
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	follow(ctx, hints, usecase.TopicSecrets, secretsInterval, func() {
-		if err := errors.Join(s.refresh(ctx), s.noteUses(ctx)); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "the secrets of the store could not be read; connectors keep the present ones",
+		if err := errors.Join(s.refresh(ctx), s.storeLastUses(ctx)); err != nil && ctx.Err() == nil {
+			s.log.ErrorContext(ctx, "the secrets of the store could not be applied to all connectors, or their last use not stored",
 				"error", err)
 		}
 	})
@@ -186,7 +186,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 		s.replace(ctx, name, u, b)
 		targets = append(targets, targetOf(name, u.entry, b))
 	}
-	s.noteUsers()
+	s.indexUsers()
 	if len(targets) > 0 {
 		s.registry.Replace(targets, nil, slices.Concat(s.config.SecretValues(), s.values))
 	}
@@ -262,8 +262,8 @@ func (s *storeSecrets) Close() error {
 	return err
 }
 
-// noteUses writes the time of each secret's last use to the store.
-func (s *storeSecrets) noteUses(ctx context.Context) error {
+// storeLastUses writes the time of each secret's last use to the store.
+func (s *storeSecrets) storeLastUses(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, u := range s.users {

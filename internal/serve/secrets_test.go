@@ -208,7 +208,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		!strings.Contains(revoked.Failure.Detail, "secret crm-token was revoked") {
 		t.Errorf("revoked: %s, %+v", revoked.Status, revoked.Failure)
 	}
-	must(t, v.secrets.noteUses(t.Context()))
+	must(t, v.secrets.storeLastUses(t.Context()))
 	list, err := v.root.ListSecrets(t.Context())
 	if err != nil || len(list) != 2 || list[0].Version != 2 || list[0].State != gatehouse.SecretRevoked ||
 		list[0].LastUsedAt == nil || len(list[0].UsedBy) != 1 || list[0].UsedBy[0] != "crm" {

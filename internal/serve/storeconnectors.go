@@ -247,7 +247,7 @@ func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*B
 		c.secrets.users[name] = &secretUser{built: b, entry: merged.Connectors[name], builtWithStates: c.secrets.states(b)}
 	}
 	c.secrets.config = merged
-	c.secrets.noteUsers()
+	c.secrets.indexUsers()
 	c.registry.Replace(targets, gone, slices.Concat(merged.SecretValues(), c.secrets.values))
 	time.AfterFunc(max(retiredAfter, merged.Dispatch.Lease.D()), func() {
 		for _, b := range old {

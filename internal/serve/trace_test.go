@@ -94,7 +94,8 @@ func TestTraceOfAnAction(t *testing.T) {
 	defer target.Close()
 
 	n := openNode(t, servetest.Config(t, fmt.Sprintf(`
-connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x", class: A}}}}
+connectors: {crm: {type: http, base_url: %q, allow_private: true, operations: {update: {method: POST, path: "/x",
+  class: A}}}}
 dispatch: {hold: 0s}`, target.URL)))
 	creds := servetest.Bootstrap(t, n.Gate)
 	must(t, n.Gate.EnsurePolicies(t.Context()))
@@ -111,7 +112,8 @@ dispatch: {hold: 0s}`, target.URL)))
 	}
 	// The second one is approved and carried out.
 	b := servetest.Propose(t, agent, "SKU-2")
-	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve, Digest: b.Digest}); err != nil {
+	if _, err := ana.Decide(t.Context(), b.ID, gatehouse.Decision{Decision: gatehouse.Approve,
+		Digest: b.Digest}); err != nil {
 		t.Fatal(err)
 	}
 	done, err := ana.WaitAction(t.Context(), b.ID, time.Minute, gatehouse.UntilFinished)

@@ -127,8 +127,9 @@ func TestTryConnector(t *testing.T) {
 			"channels: {C0123ABC: {}}}", other.URL),
 		"inside, merged in": entry(target.URL, other.URL, "allow_private: true, auth: {bearer: {secret: KEY}}, ",
 			"<<: {allow_private: true}, "),
-		"inside, no secret":     entry(target.URL, other.URL, "auth: {bearer: {secret: KEY}}, ", ""),
-		"a database":            "{type: sql, dsn: 'postgres://me@127.0.0.1:5432/x', entities: {item: {table: items, key: sku}}}",
+		"inside, no secret": entry(target.URL, other.URL, "auth: {bearer: {secret: KEY}}, ", ""),
+		"a database": "{type: sql, dsn: 'postgres://me@127.0.0.1:5432/x', entities: {item: {table: items, " +
+			"key: sku}}}",
 		"what cannot be tested": "{type: worker, operations: {print: {}}}",
 	} {
 		shown, problem, untested := try(entry)

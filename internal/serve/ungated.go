@@ -39,9 +39,9 @@ func ungatedChanges(targets []dispatch.Target, policies map[string]*policy.Polic
 	return out
 }
 
-// opened describes the changes that one policy leaves open at one target, with
-// one sentence for an operation and all fields of an entity. An operation that is declared several times, as by the
-// projects of jira, is named with its highest open level.
+// opened describes the changes that one policy leaves open at one target, with one sentence for each pair of an
+// operation and an entity type, which also names the open fields. An operation that is declared several times, as
+// by the projects of jira, is named with its highest open level.
 func opened(target, tenant string, declared []connector.Declaration, p *policy.Policy) []string {
 	type place struct{ operation, entity string }
 	type finding struct {

@@ -155,7 +155,7 @@ func excessLine(x *gatehouse.CeilingExcess) string {
 	if x.Never {
 		return text + "; it takes more than the whole limit, so it never fits"
 	}
-	return text + "; it fits once others leave the window of " + x.Window.String() + " or are given back"
+	return text + "; it fits once other actions leave the window of " + x.Window.String() + " or are released"
 }
 
 // RetryHint describes what can follow a failure.

@@ -114,7 +114,7 @@ func (s *Service) FinishOIDC(
 	}
 	switch {
 	case !same(answer.Get("state"), shownState(state)):
-		return nil, s.refuse(ctx, "the answer was begun in another browser", "provider", p.Name)
+		return nil, s.refuse(ctx, "the sign-in or step-up was begun in another browser", "provider", p.Name)
 	case answer.Has("iss") && answer.Get("iss") != p.Issuer: // RFC 9207
 		return nil, s.refuse(ctx, "another provider answered", "provider", p.Name, "iss", answer.Get("iss"))
 	case answer.Has("error"):

@@ -198,7 +198,7 @@ func (s *Service) FinishPasskeySignIn(
 			return nil, err
 		}
 		key = k
-		return newUser(p, k) // the library compares the user handle with its own
+		return newUser(p, k) // the library compares the answer's user handle with WebAuthnID
 	}
 	parsed, err := s.assertion(ctx, response)
 	if err != nil {

@@ -27,9 +27,9 @@ type provider struct {
 	// discovering is the lock of discover; waiting for it ends with the caller's context.
 	discovering chan struct{}
 	found       *discovered
-	// failed is the last failure of discover, and again the time until which discover returns it.
-	failed error
-	again  time.Time
+	// discover returns failed, its last error, until the time in retryAt.
+	failed  error
+	retryAt time.Time
 }
 
 // retryAfter is how long a provider that did not answer is not asked again.
@@ -70,14 +70,14 @@ func (p *provider) discover(ctx context.Context) (*discovered, error) {
 	if p.found != nil {
 		return p.found, nil
 	}
-	if p.failed != nil && p.now().Before(p.again) {
+	if p.failed != nil && p.now().Before(p.retryAt) {
 		return nil, p.failed
 	}
 	// The key set outlives the request, so it does not use the request's context; the client has
 	// its own time limit.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), p.Issuer)
 	if err != nil {
-		p.failed, p.again = p.down(err), p.now().Add(retryAfter)
+		p.failed, p.retryAt = p.down(err), p.now().Add(retryAfter)
 		return nil, p.failed
 	}
 	p.found = &discovered{

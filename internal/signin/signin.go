@@ -34,7 +34,7 @@ type Directory interface {
 	StepUpExternal(ctx context.Context, issuer, subject, actionID string, digest gatehouse.Digest) (*gatehouse.StepUp,
 		error)
 
-	// FindPasskey finds a passkey by the authenticator's id; not_found for none.
+	// FindPasskey finds a passkey and its owner by the credential ID; not_found for none.
 	FindPasskey(ctx context.Context, credentialID []byte) (*gatehouse.Passkey, *gatehouse.Principal, error)
 	ListPasskeys(ctx context.Context, principal string) ([]*gatehouse.Passkey, error)
 	AddPasskey(ctx context.Context, k *gatehouse.Passkey) (*gatehouse.Passkey, error)

@@ -23,8 +23,10 @@ operations:
     method: PATCH
     path: "/api/now/table/incident/{entity_ref}?sysparm_exclude_reference_link=true"
     external_id: /result/number
-    check: {path: "/api/now/table/incident/{entity_ref}?sysparm_exclude_reference_link=true", version: /result/sys_mod_count, state: /result}
-    read_back: {path: "/api/now/table/incident/{entity_ref}?sysparm_exclude_reference_link=true", change: /result, external_id: /result/number}
+    check: {path: "/api/now/table/incident/{entity_ref}?sysparm_exclude_reference_link=true",
+      version: /result/sys_mod_count, state: /result}
+    read_back: {path: "/api/now/table/incident/{entity_ref}?sysparm_exclude_reference_link=true", change: /result,
+      external_id: /result/number}
     reverse: {operation: update, version: /result/sys_mod_count}
 `
 

@@ -11,7 +11,7 @@
 // changes nothing does not increase sys_mod_count. A write to a journal field (work_notes, comments)
 // adds an entry; entries are read as display values only, or by sys_journal_field. Fields that the
 // user may not write are silently dropped, and tables that the user may not read are empty. Tokens
-// are given by client credentials and expire. The Table API documents no ETag, no If-Match and no
+// are issued for client credentials and expire. The Table API documents no ETag, no If-Match and no
 // idempotency key; the fake has none either, and ignores such headers.
 //
 // It refuses some features that it lacks: XML with status 406 or 415, and the following with status

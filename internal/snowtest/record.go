@@ -242,8 +242,8 @@ func (s *Server) display(r *record, name string, f field) string {
 	return value
 }
 
-// actual is the value of a display value: the key of a choice's label, the
-// sys_id of a reference's name.
+// actual is the stored value for a display value: the key for a choice's label,
+// the sys_id for a reference's name.
 func (s *Server) actual(f field, shown string) (string, bool) {
 	if shown == "" {
 		return "", true

@@ -14,7 +14,7 @@ import (
 
 // Options has the users and the faults.
 type Options struct {
-	// Users are by user name; they authenticate by basic authentication.
+	// Users maps user names to users, who authenticate by basic authentication.
 	Users map[string]User
 	// Tokens maps a bearer token to a user name.
 	Tokens map[string]string
@@ -24,11 +24,11 @@ type Options struct {
 	// TokenLife, 30 minutes by default.
 	Clients   map[string]string
 	TokenLife time.Duration
-	// Locked are fields, such as incident.state, that nobody may write by the API,
+	// Locked are fields, such as incident.state, that nobody may write through the API,
 	// and Hidden are tables whose records nobody may read.
 	Locked, Hidden []string
-	// Rule is a business rule before an update or insert; nil for none. It may change the values,
-	// and aborts the write with false.
+	// Rule is a business rule before an update or insert; nil for none. It may change the values. If it
+	// returns false, the write is aborted.
 	Rule func(table string, was map[string]string, write map[string]string) bool
 	// Fault is asked before each authenticated request; nil for none. It may
 	// be called concurrently, and may block.
@@ -38,7 +38,7 @@ type Options struct {
 // User is a user of the API.
 type User struct {
 	Password string
-	// ReadOnly has writes answered with 403.
+	// ReadOnly makes the server answer the user's writes with 403.
 	ReadOnly bool
 }
 

@@ -34,7 +34,7 @@ func (s *Server) Notice(sysID, event string) []byte {
 	values["event"] = event
 	body, err := json.Marshal(values)
 	if err != nil {
-		panic(err) // texts can be written
+		panic(err) // a map of strings can always be encoded
 	}
 	return body
 }

@@ -15,7 +15,7 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// HashText formats a hash like the API does.
+// HashText formats a hash as the API does.
 func HashText(h gatehouse.Hash) string {
 	b, _ := h.MarshalText()
 	return string(b)

@@ -120,8 +120,8 @@ func (m *reviewer) sendRevision(d *draft) tea.Cmd {
 
 // rebase asks the gate to propose the change on the target's present state.
 func (m *reviewer) rebase(it *item) tea.Cmd {
-	if !it.rebases {
-		m.say("", "There is no report that its target has changed.")
+	if !it.mayRebase {
+		m.say("", "The target of this action is not reported as changed.")
 		return nil
 	}
 	m.busy = true

@@ -103,7 +103,7 @@ func (m *reviewer) act(k string) tea.Cmd {
 	}
 	it := m.items[m.at]
 	if it.action.Status != gatehouse.StatusPending || it.voted {
-		m.say("", "You have voted on this action, or it is decided; j opens the next one.")
+		m.say("", "You have voted on this action, or it has been decided; j opens the next one.")
 		return nil
 	}
 	switch k {
@@ -139,7 +139,7 @@ func (m *reviewer) approve(it *item) {
 		return
 	}
 	m.draft = &draft{item: it, decision: gatehouse.Decision{
-		Decision: gatehouse.Approve, Digest: a.Digest, AcknowledgeStale: it.stale,
+		Decision: gatehouse.Approve, Digest: a.Digest, AcknowledgeStale: it.mayAcknowledge,
 	}}
 	d := &m.draft.decision
 	switch step.Rung {

@@ -26,7 +26,7 @@ type reviewer struct {
 	given   string // the edit token that api sends
 	now     func() time.Time
 	yes     bool
-	color   bool   // whether the cards have colors: if stdout or stderr has
+	color   bool   // whether the cards have colors: yes if stdout or stderr has colors
 	token   string // given, or typed later; "" if it must be asked for
 
 	// standings are the delegations to this person that were in force when they were read.
@@ -43,7 +43,7 @@ type reviewer struct {
 
 	width, height int
 	page          page
-	top, seen     int // the first line on the screen; how many lines, without a gap, were on it
+	top, seen     int // the first line on the screen; how many lines from the first on were shown, without a gap
 	why, whole    bool
 	help          bool
 	armed         bool
@@ -63,11 +63,12 @@ type reviewer struct {
 type item struct {
 	action *gatehouse.Action
 	voted  bool // by this person; the quorum is still open, or the rejection is held
-	stale  bool // its target changed, and it can be approved nonetheless
-	// rebases is true if its target changed, and the gate can propose it on the present state.
-	rebases bool
-	target  sheet.Target
-	preview sheet.Preview
+	// mayAcknowledge is true if its target changed, and it can be approved nonetheless.
+	mayAcknowledge bool
+	// mayRebase is true if its target changed, and the gate can propose it on the present state.
+	mayRebase bool
+	target    sheet.Target
+	preview   sheet.Preview
 	// commentsErr is the reason why the comments on the action could not be read.
 	commentsErr error
 	picked      bool // for a decision in bulk
@@ -186,7 +187,7 @@ func (m *reviewer) jump(by int) {
 		i++
 	}
 	if i < 0 || i >= len(m.page.hunks) || m.page.hunks[i] > last && m.top == max(last, 0) {
-		m.say("", "No other change there.")
+		m.say("", "No other change in that direction.")
 		return
 	}
 	m.say("", "")

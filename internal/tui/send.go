@@ -106,15 +106,15 @@ func (m *reviewer) refused(it *item, msg answered) {
 	case gatehouse.CodeEditTokenRequired:
 		m.token = "" // it is asked for again
 	case gatehouse.CodeTargetChanged:
-		if it.stale = term.MayAcknowledge(msg.err); it.stale {
+		if it.mayAcknowledge = term.MayAcknowledge(msg.err); it.mayAcknowledge {
 			m.message += " If it is right nonetheless, press a to approve it."
 		}
-		switch it.rebases = term.MayRebase(msg.err); {
-		case it.rebases && it.stale:
+		switch it.mayRebase = term.MayRebase(msg.err); {
+		case it.mayRebase && it.mayAcknowledge:
 			m.message += " Press b to propose it on the present state."
-		case it.rebases:
+		case it.mayRebase:
 			m.message += " It cannot be carried out unchanged: press b to propose it on the present state, or reject it."
-		case !it.stale:
+		case !it.mayAcknowledge:
 			m.message += " It cannot be carried out unchanged: reject it, or ask the proposer to revise it for the " +
 				"present state."
 		}
@@ -177,7 +177,7 @@ func (m *reviewer) undo() tea.Cmd {
 	}
 }
 
-// tookBack shows the revisions that an undo has made in the places of the old actions.
+// tookBack shows, in place of the old actions, the revisions that an undo has made.
 func (m *reviewer) tookBack(msg undone) tea.Cmd {
 	m.held = msg.left
 	show := func() tea.Cmd { m.layout(); return nil }
@@ -233,12 +233,13 @@ func errorText(err error, now time.Time) string {
 		who, _ := term.ContextText(e.Context["decided_by"])
 		status, _ := term.ContextText(e.Context["current_status"])
 		if who != "" && status != "" {
-			text = "Already " + status + " by " + who
+			text = "Decided by " + who
 			if s, ok := e.Context["decided_at"].(string); ok {
 				if at, err := time.Parse(time.RFC3339, s); err == nil {
 					text += ", " + term.Distance(now, at)
 				}
 			}
+			text += "; the action is " + status
 		}
 	}
 	for _, name := range []string{"expected", "actual", "ceiling", "limit", "used"} {

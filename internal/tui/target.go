@@ -42,7 +42,7 @@ func (m *reviewer) targetArrived(msg targetRead) tea.Cmd {
 	if line == "" || m.place != onCard || m.at >= len(m.items) || m.items[m.at] != it {
 		return nil
 	}
-	it.rebases = it.rebases || bad && msg.target.State != nil && !msg.target.State.Gone
+	it.mayRebase = it.mayRebase || bad && msg.target.State != nil && !msg.target.State.Gone
 	m.layout()
 	if !bad {
 		return nil

@@ -25,14 +25,14 @@ type Service interface {
 
 // Config configures a review.
 type Config struct {
-	// Me is the person. API calls the server as them, with EditToken, which may be empty.
+	// Me is the person. API acts for them, with EditToken, which may be empty.
 	Me        *gatehouse.Principal
 	API       Service
 	EditToken string
 	// Connect returns the service with an edit token that was typed.
 	Connect func(token string) (Service, error)
 	Filter  gatehouse.ActionFilter
-	// With Yes, one key approves an action of risk level L3. Otherwise a question follows, which Enter confirms.
+	// With Yes, one key approves an action of risk level L3; without it, Enter must confirm the approval.
 	Yes bool
 }
 

@@ -378,12 +378,12 @@ func TestUndoMakesANewCard(t *testing.T) {
 	t.Parallel()
 	m := testReviewer(t)
 	old := m.items[0]
-	old.stale, old.rebases, old.voted = true, true, true
+	old.mayAcknowledge, old.mayRebase, old.voted = true, true, true
 	m.Update(armMsg(m.cards))
 	next, denied := *old.action, *m.items[1].action
 	next.ID, denied.ID, denied.Status = "act_3", "act_4", gatehouse.StatusDenied
 	m.Update(undone{ids: []string{"act_1", "act_2"}, next: []*gatehouse.Action{&next, &denied}})
-	if it := m.items[0]; it.action != &next || it.stale || it.rebases || it.voted {
+	if it := m.items[0]; it.action != &next || it.mayAcknowledge || it.mayRebase || it.voted {
 		t.Errorf("the new card is %+v", it)
 	}
 	if m.armed || press(m, "a") != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// View draws the screen: a line with the place, the card, and the bar.
+// View draws the screen: the header, the card, and the bar.
 func (m *reviewer) View() tea.View {
 	v := tea.View{AltScreen: true, WindowTitle: "gatehouse review"}
 	if m.small() {
@@ -146,7 +146,7 @@ func (m *reviewer) keys() string {
 	case m.place == onBulk:
 		return m.bulkKeys() + "n/p changes · esc back · q quit"
 	case m.at == len(m.items):
-		return undo + "r again · / filter · g go · k back · q quit"
+		return undo + "r reload · / filter · g go · k back · q quit"
 	}
 	keys := undo + "j/k move · n/p changes · w why · x select · / filter · g go · ? help · q quit"
 	it := m.items[m.at]

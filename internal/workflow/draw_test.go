@@ -21,7 +21,8 @@ steps:
   - {id: a, uses: transform, with: [1, 2]}
   - {id: b, uses: worker.x, needs: [a], for_each: steps.a.output, max_items: 2}
   - {id: c, uses: approval, needs: [a], if: 'true'}
-  - {id: d, uses: connector.shop.update, needs: [a, b, c], action_type: x, with: {target: {entity_type: t, entity_ref: r}, change: {}}}
+  - {id: d, uses: connector.shop.update, needs: [a, b, c], action_type: x, with: {target: {entity_type: t,
+      entity_ref: r}, change: {}}}
   - {id: e, uses: wait, needs: [a, d], with: {for: 1s}}
 `
 

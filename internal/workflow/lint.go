@@ -44,7 +44,8 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 			}
 		case KindWorker:
 			if s.ownRetry && s.Retry.Max > 0 && s.IdempotencyKey == nil {
-				say(s, "is retried; give it an idempotency_key that names its effect, so that the worker can recognize a repetition")
+				say(s, "is retried; give it an idempotency_key that names its effect, so that the worker can recognize "+
+					"a repetition")
 			}
 		case KindWait:
 			if slices.Contains(s.withKeys, "event") && !slices.Contains(s.withKeys, "timeout") && d.Limits.Deadline == 0 {

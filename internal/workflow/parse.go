@@ -29,7 +29,7 @@ const (
 	maxBackoff     = gatehouse.Duration(7 * 24 * time.Hour)
 )
 
-// The keys of the form, by place; the JSON Schema has the same keys.
+// The keys of each object of the form; the JSON Schema has the same keys.
 var keys = map[string][]string{
 	"a workflow": {"name", "description", "workspace", "on", "limits", "input", "steps", "output"},
 	"on":         {"webhook", "schedule"},

@@ -18,7 +18,8 @@ steps:
     with: {change: "${{ steps.shape.output }}"}
     on_rejected: {repeat: draft, max: 2}
     on_expired: continue
-  - {id: send, uses: worker.send, if: "!has(steps.review.rejection) || steps.review.output.status == 'applied'", with: "${{ steps.shape.output }}"}
+  - {id: send, uses: worker.send, if: "!has(steps.review.rejection) || steps.review.output.status == 'applied'",
+      with: "${{ steps.shape.output }}"}
 `
 
 func TestRefusalsInTests(t *testing.T) {

@@ -11,7 +11,8 @@ import (
 // TestTemplate checks the results of templates, byte for byte.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
-	const input = `{"amount":10.10,"big":1234567890123456789,"empty":null,"exp":1e3,"flag":true,"lines":[{"price":"1.10"},{"price":2.05}],"name":"Ana","nested":{"a":{"b":[1,2.50]}},"text":"say \"hi\"\n"}`
+	const input = `{"amount":10.10,"big":1234567890123456789,"empty":null,"exp":1e3,"flag":true,` +
+		`"lines":[{"price":"1.10"},{"price":2.05}],"name":"Ana","nested":{"a":{"b":[1,2.50]}},"text":"say \"hi\"\n"}`
 	for _, c := range []struct{ with, want string }{
 		{`1`, `1`},
 		{`12.50`, `12.50`},
@@ -199,7 +200,8 @@ func TestText(t *testing.T) {
 func TestItem(t *testing.T) {
 	t.Parallel()
 	d := mustParse(t,
-		steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", with: {i: "${{ index }}", v: "${{ item }}"}}`))
+		steps(`- {id: a, uses: worker.x, for_each: input.list, max_items: 2, idempotency_key: "k:${{ item.id }}", `+
+			`with: {i: "${{ index }}", v: "${{ item }}"}}`))
 	s := scope(`{"list":[{"id":1.0},{"id":2}]}`)
 	items, err := d.Step("a").ForEach.List(s)
 	if err != nil || len(items) != 2 {

@@ -87,7 +87,7 @@ type testParser struct {
 	def *Definition
 }
 
-// testKeys are the keys of a file of tests, by place.
+// testKeys are the permitted keys in a file of tests, by mapping.
 var testKeys = map[string][]string{
 	"a file of tests": {"tests"},
 	"a test":          {"name", "input", "now", "steps", "expect"},

@@ -28,8 +28,10 @@ func TestProposal(t *testing.T) {
 	t.Parallel()
 	d := threeKinds(t)
 	got, err := d.Step("put").Proposal(
-		`{"artifact_diff":{"text":"-a","type":"unified_diff"},"change":{"price":12.50},"context":{"a":1},"current_state":{"price":10.10},` +
-			`"evaluations":[{"confidence":0.90,"kind":"probabilistic","name":"e","result":"pass"}],"expires_in":"4h","magnitude":{"amount":2.40,"currency":"USD"},` +
+		`{"artifact_diff":{"text":"-a","type":"unified_diff"},"change":{"price":12.50},"context":{"a":1},` +
+			`"current_state":{"price":10.10},` +
+			`"evaluations":[{"confidence":0.90,"kind":"probabilistic","name":"e","result":"pass"}],"expires_in":"4h",` +
+			`"magnitude":{"amount":2.40,"currency":"USD"},` +
 			`"metadata":{"m":true},"rationale":"r","target":{"entity_ref":"SKU","entity_type":"item","version":"7"}}`)
 	if err != nil {
 		t.Fatal(err)

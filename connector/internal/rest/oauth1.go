@@ -57,17 +57,21 @@ func (a *OAuth1) Sign(r *Request) {
 
 // baseString is RFC 5849, section 3.4.1.
 func baseString(method string, u *url.URL, pairs [][2]string) string {
-	encoded := make([]string, len(pairs))
+	encoded := make([][]string, len(pairs))
 	for i, p := range pairs {
-		encoded[i] = encode(p[0]) + "=" + encode(p[1])
+		encoded[i] = []string{encode(p[0]), encode(p[1])}
 	}
-	slices.Sort(encoded)
+	slices.SortFunc(encoded, slices.Compare) // by name, then by value
+	parameters := make([]string, len(pairs))
+	for i, p := range encoded {
+		parameters[i] = strings.Join(p, "=")
+	}
 	host := strings.ToLower(u.Host)
 	if port := map[string]string{"http": ":80", "https": ":443"}[u.Scheme]; port != "" {
 		host = strings.TrimSuffix(host, port)
 	}
 	return strings.ToUpper(method) + "&" + encode(u.Scheme+"://"+host+cmp.Or(u.EscapedPath(), "/")) + "&" +
-		encode(strings.Join(encoded, "&"))
+		encode(strings.Join(parameters, "&"))
 }
 
 // encode is RFC 5849, section 3.6.

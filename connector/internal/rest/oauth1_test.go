@@ -54,3 +54,17 @@ func TestOracleVectors(t *testing.T) {
 		}
 	}
 }
+
+// TestParametersAreSortedByName: a name that begins with another one comes after it, whatever follows (RFC 5849,
+// section 3.4.1.3.2).
+func TestParametersAreSortedByName(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse("https://a.example/b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := baseString(http.MethodGet, u, [][2]string{{"item2", "1"}, {"item", "2"}, {"item", "1"}, {"item-x", "0"}})
+	if want := "GET&https%3A%2F%2Fa.example%2Fb&item%3D1%26item%3D2%26item-x%3D0%26item2%3D1"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

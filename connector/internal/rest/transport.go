@@ -112,7 +112,7 @@ func Authorities(file string) (*x509.CertPool, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
-		return nil, errors.New(gatehouse.Quote(file) + " has no certificate as PEM")
+		return nil, errors.New(gatehouse.Quote(file) + " has no PEM certificate")
 	}
 	return roots, nil
 }

@@ -2,7 +2,7 @@
 // sends signed webhooks, and a fake provider of models. Neither is the real thing, and their
 // answers say so.
 //
-// Beside the Table API, the fake ServiceNow has requests for people who try the example:
+// Besides the Table API, the fake ServiceNow has requests for people who try the example:
 //
 //	POST /fake/incidents                creates an incident from {"short_description": "…"}, and sends
 //	                                    the webhook for it

@@ -12,7 +12,8 @@ const (
 func archiveBugs() []bug {
 	return []bug{
 		plant("an archived action's key is free again", "5, promise 4", litearc,
-			"if err == nil && n > 0 {\n\t\treturn gatehouse.ErrConflict", "if err == nil && n < 0 {\n\t\treturn gatehouse.ErrConflict", sqlite, conform+"ArchiveStays"),
+			"if err == nil && n > 0 {\n\t\treturn gatehouse.ErrConflict",
+			"if err == nil && n < 0 {\n\t\treturn gatehouse.ErrConflict", sqlite, conform+"ArchiveStays"),
 		plant("an action that a run awaits is archived", "13, 18", litearc,
 			"AND r.status <> 'succeeded' AND", "AND r.status = 'none' AND", sqlite, conform+"ArchivePins"),
 		plant("a dead letter is archived", "promise 6", litearc,
@@ -35,7 +36,8 @@ func archiveBugs() []bug {
 			"err = func(*gatehouse.Leaf) error { return nil }(&gatehouse.Leaf{", gate,
 			"TestArchiverKeepsTheRetention"),
 		plant("another tenant finds archived actions", "16", sharedArchive,
-			"FROM action_archive WHERE tenant = $1 AND id = $2\nUNION", "FROM action_archive WHERE $1 <> '' AND id = $2\nUNION", sqlite, conform+"ArchiveWalls"),
+			"FROM action_archive WHERE tenant = $1 AND id = $2\nUNION", "FROM action_archive WHERE $1 <> '' AND id = $2\nUNION",
+			sqlite, conform+"ArchiveWalls"),
 		plant("a late receipt counts as the result", "12", "archive.go",
 			"if !c.Late {", "if !c.Late || true {", sqlite, conform+"ArchiveRoundTrip"),
 		plant("a document is not compared with its hash", "promise 7", "archive.go",
@@ -43,7 +45,8 @@ func archiveBugs() []bug {
 		plant("a step is not woken by an archived action", "18, 19", sqlite+"/runs_steps.go",
 			" UNION ALL SELECT status FROM action_archive WHERE tenant = ?1 AND id = ?2`", "`", sqlite, conform+"ArchiveStays"),
 		plant("an action is deleted without a copy", "promise 6", sqlite+"/migrations/0100_base.sql",
-			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (", "CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
+			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN NOT EXISTS (",
+			"CREATE TRIGGER action_kept BEFORE DELETE ON action\nWHEN 1 = 2 AND NOT EXISTS (", sqlite, "TestKeptButForTheCopy"),
 		plant("two archivers archive the same action", "promise 6", postgres+"/archive.go",
 			"if !locked {", "if !locked && false {", postgres, "TestArchiversPassEachOther"),
 	}

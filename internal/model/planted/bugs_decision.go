@@ -32,10 +32,11 @@ func decisionBugs() []bug {
 			"the push is written in a transaction of its own", "3",
 			[]edit{
 				{"internal/store/shared/settle.go", "if err == nil && d.Push != nil {", "if false {"},
-				{"internal/gate/decide.go", "r.sendHints()\n\treturn out, nil", "if r.action.Status == gatehouse.StatusApproved && r.code == " +
-					"gatehouse.Decided {\n\t\tif err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { return " +
-					"tx.InsertPush(g.newPush(tx, r.action)) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n\tr.sendHints()\n\treturn out, " +
-					"nil"},
+				{"internal/gate/decide.go", "r.sendHints()\n\treturn out, nil",
+					"if r.action.Status == gatehouse.StatusApproved && r.code == gatehouse.Decided {\n\t\t" +
+						"if err := g.Store.Update(ctx, r.action.Tenant, func(tx gatehouse.Tx) error { " +
+						"return tx.InsertPush(g.newPush(tx, r.action)) }); err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t}\n" +
+						"\tr.sendHints()\n\treturn out, nil"},
 			},
 			model, "TestOneTransaction",
 		},
@@ -43,15 +44,18 @@ func decisionBugs() []bug {
 			"return tx.InsertPush(g.newPush(tx, a))\n", "return nil\n", model, "TestModel"),
 		plant("a push before the decision", "4, 7", "internal/gate/propose.go",
 			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`,
-			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`+"\n\tif err := tx.InsertPush(g.newPush(tx, a)); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
+			`data["approval"], data["required"] = a.Approval.ID, a.Approval.Required`+"\n\tif err := "+
+				"tx.InsertPush(g.newPush(tx, a)); err != nil {\n\t\treturn err\n\t}", model, "TestModel"),
 		plant("the store accepts a push of an unapproved action", "4", sqlite+"/pushes.go",
-			"WHERE tenant = ? AND id = ? AND status = 'approved'`", "WHERE tenant = ? AND id = ? AND status <> ''`", sqlite, conform+"PushNeedsApproval"),
+			"WHERE tenant = ? AND id = ? AND status = 'approved'`", "WHERE tenant = ? AND id = ? AND status <> ''`", sqlite,
+			conform+"PushNeedsApproval"),
 		plant("the digest is not compared at the decision", "6", ruling,
 			"if r.decision.Digest != \"\" && r.decision.Digest != a.Digest {", "if false {", model, "TestModel"),
 		plant("an approval without a digest", "6", "service.go",
 			"if kind == Approve && digest == \"\" {", "if false {", model, "TestModel"),
 		plant("the digest does not cover the change", "6", "digest.go",
-			"Member{\"proposed_change\", p.ProposedChange},\n\t\tMember{\"revision\", ", `Member{"proposed_change", "null"}, Member{"revision", `, root, "TestDigestVectors"),
+			"Member{\"proposed_change\", p.ProposedChange},\n\t\tMember{\"revision\", ",
+			`Member{"proposed_change", "null"}, Member{"revision", `, root, "TestDigestVectors"),
 		plant("an expired approval can be given", "9", ruling,
 			"if !tx.Now().Before(ap.End()) {", "if false {", gate, "TestExpiryHoldsWithoutTheSweeper"),
 		plant("an approval can be given at its expiry", "9", ruling,
@@ -62,7 +66,8 @@ func decisionBugs() []bug {
 		plant("one approval too few is enough", "8", ruling,
 			"if ap.Approvals() < ap.Required {", "if ap.Approvals() < ap.Required-1 {", model, "TestModel"),
 		plant("one approval is enough for L5", "8", "internal/gate/answerable.go",
-			"required := max(v.Required, from.required, 1)", "required := max(from.required, 1)\n\tv.Required = 1", model, "TestModel"),
+			"required := max(v.Required, from.required, 1)", "required := max(from.required, 1)\n\tv.Required = 1", model,
+			"TestModel"),
 		plant("the value is not retyped at L4 and L5", "contract", ruling,
 			"c != nil && r.decision.Confirm != c.Value", "c != nil && false", model, "TestModel"),
 		plant("a target that has changed is approved unseen", "contract", ruling,

@@ -8,8 +8,11 @@ func newsBugs() []bug {
 		plant("a new stream sends nothing", "contract", events,
 			"+ changedEvent(number)) {", ") {", console, "TestNothingIsMissedAsAStreamBegins"),
 		{"a stream listens when it has begun", "contract", []edit{
-			{events, "if c.cfg.Hints != nil {\n\t\th, end := c.cfg.Hints.Subscribe(usecase.TopicLog(v.person.Tenant))\n\t\tdefer end()\n\t\thint = h\n\t}\n\tgrown", "grown"},
-			{events, "\tbeat := time.NewTicker", "\tif c.cfg.Hints != nil {\n\t\th, end := c.cfg.Hints.Subscribe(usecase.TopicLog(v.person.Tenant))\n\t\tdefer end()\n\t\thint = h\n\t}\n\tbeat := time.NewTicker"},
+			{events, "if c.cfg.Hints != nil {\n\t\th, end := c.cfg.Hints.Subscribe(usecase.TopicLog(v.person.Tenant))\n\t" +
+				"\tdefer end()\n\t\thint = h\n\t}\n\tgrown", "grown"},
+			{events, "\tbeat := time.NewTicker", "\tif c.cfg.Hints != nil {\n\t\th, end := " +
+				"c.cfg.Hints.Subscribe(usecase.TopicLog(v.person.Tenant))\n\t\tdefer end()\n\t\thint = h\n\t}\n" +
+				"\tbeat := time.NewTicker"},
 		}, console, "TestNothingIsMissedAsAStreamBegins"},
 		plant("a stream reports only one change", "contract", events,
 			"waiting, rest = hint, nil", "rest = nil", console, "TestChangesSayOnlyThatSomethingChanged"),
@@ -18,7 +21,8 @@ func newsBugs() []bug {
 		plant("a leased step gives no hint", "contract", "internal/runs/metrics.go",
 			"r.Hints.Notify(usecase.TopicLog(last))", "_ = usecase.TopicLog(last)", console, "TestLeasedStepsSendAHint"),
 		plant("an open item does not say that it is open", "contract", "internal/console/actiontext.go",
-			"if a.Status != gatehouse.StatusPending {\n\t\treturn changed", "if a.Status != \"\" {\n\t\treturn changed", console, "TestPresenceWhereNothingChanges"),
+			"if a.Status != gatehouse.StatusPending {\n\t\treturn changed", "if a.Status != \"\" {\n\t\treturn changed", console,
+			"TestPresenceWhereNothingChanges"),
 		plant("a stream shows when other tenants are busy", "16", events,
 			"usecase.TopicLog(v.person.Tenant)", "usecase.TopicLog(gatehouse.DefaultTenant)", console,
 			"TestChangesOfOtherTenantsSendNothing"),
@@ -37,7 +41,8 @@ func newsBugs() []bug {
 			"func() uint64 { return uint64(f.Behind()) }, func() int64 { return int64(f.Published()) })",
 			serve, "TestServeWithNATS"),
 		plant("nothing is said to wait for a broker that is gone", "operations", feed+"/publish.go",
-			"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tif err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}",
+			"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\tif err := p.ensure(ctx); "+
+				"err != nil {\n\t\t\treturn conflict, err\n\t\t}",
 			"if err := p.ensure(ctx); err != nil {\n\t\t\treturn conflict, err\n\t\t}\n\t\t"+
 				"logs, err := p.logs(ctx)\n\t\tif err != nil {\n\t\t\treturn conflict, err\n\t\t}",
 			serve, "TestServeWithNATS"),

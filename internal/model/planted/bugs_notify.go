@@ -11,13 +11,15 @@ func notifyBugs() []bug {
 			[]edit{
 				{spread, "if err := s.write(tx); err != nil {\n\t\t\treturn err\n\t\t}\n\t\tif len", "if len"},
 				{spread, "if errors.Is(err, gatehouse.ErrConflict) { // another notifier",
-					"if err == nil && s != nil {\n\t\terr = n.store.Update(ctx, tenant, s.write)\n\t}\n\tif errors.Is(err, gatehouse.ErrConflict) { // another notifier"},
+					"if err == nil && s != nil {\n\t\terr = n.store.Update(ctx, tenant, s.write)\n\t}\n\tif errors.Is(err, " +
+						"gatehouse.ErrConflict) { // another notifier"},
 			},
 			notify, "TestSpreadIsOneTransaction",
 		},
 		plant("a message is acknowledged before it is sent", "promise 6", notify+"/deliver.go",
 			"sent, err := n.send(ctx, c, m, message)\n",
-			"if err := n.record(ctx, c, m, Sent{}, nil); err != nil {\n\t\treturn err\n\t}\n\tsent, err := n.send(ctx, c, m, message)\n",
+			"if err := n.record(ctx, c, m, Sent{}, nil); err != nil {\n\t\treturn err\n\t}\n\tsent, err := n.send(ctx, c, "+
+				"m, message)\n",
 			notify, "TestFailing"),
 		plant("a card is not updated when its question ends elsewhere", "promise 6", notify+"/cards.go",
 			`strings.HasPrefix(l.Type, "hitl.") && l.Type`, `l.Type == "hitl.voted" && l.Type`, notify, "TestCardOfOtherRoutes"),

@@ -15,6 +15,7 @@ func restoredBugs() []bug {
 		plant("a dry run marks", "contract", restored,
 			"if out.DryRun {", "if false {", "internal/model", "TestModel"),
 		plant("an absent class C effect counts as proof", "5, 15", "internal/dispatch/targetreads.go",
-			"finding == connector.Absent && !callsOnce(op.Class)", "finding == connector.Absent && op.Class != \"\"", "internal/model", "TestModel"),
+			"finding == connector.Absent && !callsOnce(op.Class)", "finding == connector.Absent && op.Class != \"\"",
+			"internal/model", "TestModel"),
 	}
 }

@@ -7,7 +7,8 @@ func storeBugs() []bug {
 		{
 			"callers are answered before the COMMIT", "2",
 			[]edit{
-				{sqlite + "/writer.go", "\tr.err = err\n\tclose(r.done)\n", "\tselect {\n\tcase <-r.done:\n\tdefault:\n\t\tr.err = err\n\t\tclose(r.done)\n\t}\n"},
+				{sqlite + "/writer.go", "\tr.err = err\n\tclose(r.done)\n",
+					"\tselect {\n\tcase <-r.done:\n\tdefault:\n\t\tr.err = err\n\t\tclose(r.done)\n\t}\n"},
 				{sqlite + "/batch.go", "\treturn wrote, nil\n}\n\n// runAlone", "\tfor i, r := range w.open " +
 					"{\n\t\tr.answer(w.outcomes[i])\n\t}\n\treturn wrote, nil\n}\n\n// runAlone"},
 			},
@@ -30,7 +31,8 @@ func storeBugs() []bug {
 		plant("a table lets a rejected action be approved", "11", "transition.go",
 			"StatusRejected:   nil,", "StatusRejected:   {StatusApproved},", root, "TestTransitionTables"),
 		plant("votes are stored after the decision", "1", sqlite+"/approvals.go",
-			"FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'\n", "FROM approval WHERE tenant = ? AND id = ? AND status <> ''\n", sqlite, conform+"Votes"),
+			"FROM approval WHERE tenant = ? AND id = ? AND status = 'requested'\n",
+			"FROM approval WHERE tenant = ? AND id = ? AND status <> ''\n", sqlite, conform+"Votes"),
 		plant("the last action of a page is on the next page again", "promise 6", sqlite+"/list.go",
 			`c.add("a.id < ?", after)`, `c.add("a.id <= ?", after)`, sqlite, conform+"ListWalk"),
 		plant("the clock runs backwards", "9", sqlite+"/store.go",
@@ -71,7 +73,8 @@ func storeBugs() []bug {
 		plant("leaves are numbered out of their order", "14", sqlite+"/log.go",
 			"ORDER BY l.seq LIMIT ?`", "ORDER BY l.seq DESC LIMIT ?`", model, "TestModel"),
 		plant("the log is numbered in two transactions", "14", "internal/audit/sequencer.go",
-			"b.hashes = b.tree.Append(h, b.hashes)", "b.hashes = b.tree.Append(h, b.hashes[:0])", "internal/audit", "TestNumberingEqualsNaive"),
+			"b.hashes = b.tree.Append(h, b.hashes)", "b.hashes = b.tree.Append(h, b.hashes[:0])", "internal/audit",
+			"TestNumberingEqualsNaive"),
 		plant("an altered entry counts as intact", "14", "internal/audit/verify.go",
 			"if h != e.LeafHash {", "if false {", "internal/audit", "TestTamper"),
 		plant("a checkpoint of another log counts", "14", "internal/audit/checkpoint.go",

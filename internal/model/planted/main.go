@@ -120,8 +120,8 @@ func choose(only string) ([]bug, error) {
 	return chosen, nil
 }
 
-// sound sees that the tests are green before anything is planted: a test that
-// is red anyway would notice nothing.
+// sound checks that the tests are green before anything is planted: a test that
+// is red anyway would detect nothing.
 func sound(ctx context.Context, dir string, chosen []bug) error {
 	done := map[string]bool{}
 	for _, b := range chosen {
@@ -181,7 +181,7 @@ func (b bug) test(ctx context.Context, dir string) ([]byte, error) {
 	return goTest(ctx, dir, b)
 }
 
-// browser is the folder of the tests that need a browser, and what "npm ci" puts into the folder.
+// browser is the folder of the tests that need a browser. They use the packages that "npm ci" installs there.
 const browser = "browser"
 
 // browserTest runs one browser test.

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// notes remembers, over an interruption, which bugs were caught. A bug counts as
-// another one if its name, its patch, or the name of its test has changed since.
+// notes remembers, across an interruption, which bugs were caught. A bug counts as a
+// different one if its name, its patch, or the name of its test has changed since.
 type notes struct {
 	file string
 	took map[string]time.Duration

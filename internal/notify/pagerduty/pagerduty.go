@@ -55,7 +55,7 @@ func New(c Config) (*Channel, error) {
 // Kind is pagerduty.
 func (*Channel) Kind() string { return "pagerduty" }
 
-// Trait says that the channel has one shared place: the person on call.
+// Trait says that the channel has one shared recipient: the person on call.
 func (*Channel) Trait() notify.Trait { return notify.Trait{} }
 
 // Reaches matters for personal channels only.

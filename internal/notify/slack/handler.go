@@ -234,17 +234,17 @@ func (d *Handler) submit(ctx context.Context, a *app, i *interaction, by person,
 
 func click(p *NamedChannel, s subject, by person, key gatehouse.Hash) *gatehouse.SlackClick {
 	return &gatehouse.SlackClick{
-		Tenant: s.Tenant, Key: key, Channel: p.Name, Place: s.SlackChannel, TS: s.TS, Issuer: by.issuer, User: by.user,
+		Tenant: s.Tenant, Key: key, Channel: p.Name, SlackChannel: s.SlackChannel, TS: s.TS, Issuer: by.issuer, User: by.user,
 		ActionID: s.ActionID, Digest: s.Digest,
 	}
 }
 
 // refuse answers a click on a card that does not belong to a served channel.
-func (d *Handler) refuse(ctx context.Context, a *app, place string, by person) {
-	if !channelForm.MatchString(place) {
+func (d *Handler) refuse(ctx context.Context, a *app, slackChannel string, by person) {
+	if !channelForm.MatchString(slackChannel) {
 		return
 	}
-	err := a.channels[0].say(ctx, place, by.user, "This card is not served here. Nothing was recorded.", "")
+	err := a.channels[0].say(ctx, slackChannel, by.user, "This card is not served here. Nothing was recorded.", "")
 	if err != nil {
 		d.Log.WarnContext(ctx, "slack: a click was not answered", "error", err)
 	}

@@ -69,7 +69,7 @@ func (d *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// signer is the app of which a secret signed a request, nil for none.
+// signer is the app whose secret signed a request, nil for none.
 func (d *Handler) signer(h http.Header, body []byte) (found *app) {
 	for _, a := range d.apps {
 		for _, secret := range a.secrets {

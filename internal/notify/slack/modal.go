@@ -50,12 +50,12 @@ func wrongReason(why string) any {
 
 // say tells one person something that nobody else sees: in the channel or, for a person outside of
 // it, in a direct message from the app. link is the address of a page, "" for none.
-func (c *Channel) say(ctx context.Context, place, user, text, link string) error {
+func (c *Channel) say(ctx context.Context, slackChannel, user, text, link string) error {
 	text = escape.Replace(cut(text, maxSection))
 	if link != "" {
 		text += "\n<" + escape.Replace(link) + "|Open in Gatehouse>"
 	}
-	_, err := c.call(ctx, nil, "chat.postEphemeral", map[string]any{"channel": place, "user": user, "text": text})
+	_, err := c.call(ctx, nil, "chat.postEphemeral", map[string]any{"channel": slackChannel, "user": user, "text": text})
 	var e apiError
 	if !errors.As(err, &e) || !strings.HasPrefix(string(e), "user_not_in_channel") {
 		return err

@@ -149,7 +149,7 @@ func (d *Handler) answer(ctx context.Context, c *gatehouse.SlackClick) error {
 		if c.Result == "not_linked" {
 			link = d.page("/settings")
 		}
-		return p.say(ctx, c.Place, c.User, c.Said, link)
+		return p.say(ctx, c.SlackChannel, c.User, c.Said, link)
 	}
 	return &notify.Refusal{Final: true, Err: errors.New("the channel is not configured any more")}
 }

@@ -146,13 +146,13 @@ func (w *Workspace) timeline(user string) []shown {
 		if m.User != "" && m.User != user {
 			continue
 		}
-		still := *m
+		copied := *m
 		if i, ok := at[m.Thread]; ok && m.Thread != "" {
-			list[i].Replies = append(list[i].Replies, &still)
+			list[i].Replies = append(list[i].Replies, &copied)
 			continue
 		}
 		at[m.TS] = len(list)
-		list = append(list, shown{message: &still})
+		list = append(list, shown{message: &copied})
 	}
 	slices.Reverse(list)
 	return list

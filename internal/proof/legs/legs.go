@@ -1,7 +1,7 @@
-// Package legs records the results of the storms. The long form runs in legs,
-// each with its own world and seed, and each leg writes a line of JSON to a
-// log. Recorded legs are not repeated, so the long form can be run in parts.
-// The report is made from the log.
+// Package legs records the results of the storms, the tests of package proof under
+// load and faults. Their long form runs in legs, each with its own gate and seed,
+// and each leg writes a line of JSON to a log. Recorded legs are not repeated, so
+// the long form can be run in parts. The report is made from the log.
 package legs
 
 import (

@@ -247,7 +247,7 @@ func (t *tx) record(tenant, id string) (*gatehouse.Record, error) {
 		ask(`
 SELECT number, kind, answers, text, author, author_id, at FROM comment
 WHERE tenant = $1 AND seq = (SELECT seq FROM action WHERE tenant = $1 AND id = $2) ORDER BY number`,
-			func(r *row) error { // the action is read before
+			func(r *row) error { // an earlier query has read the action
 				comment, err := shared.ScanComment(r)
 				out.Action.Comments = append(out.Action.Comments, comment)
 				return err

@@ -127,11 +127,14 @@ func BenchmarkClaimPushes(b *testing.B) {
 // The baseline: the claim in bare SQL over three bare tables.
 const (
 	bareSchema = `
-CREATE TABLE bare_action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, decided_by TEXT, decided_at BIGINT);
+CREATE TABLE bare_action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL,
+  decided_by TEXT, decided_at BIGINT);
 CREATE INDEX bare_status ON bare_action (tenant, status, id);
-CREATE TABLE bare_push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, due BIGINT NOT NULL);
+CREATE TABLE bare_push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE,
+  status TEXT NOT NULL, due BIGINT NOT NULL);
 CREATE INDEX bare_due ON bare_push (due) WHERE status = 'queued';
-CREATE TABLE bare_event (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT NULL);`
+CREATE TABLE bare_event (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, tenant TEXT NOT NULL,
+  body TEXT NOT NULL);`
 	bareFill = `INSERT INTO bare_action SELECT lpad(i::text, 9, '0'), 'default', 'pending', repeat('x', 400)
 		FROM generate_series(0, $1::int - 1) i`
 	bareUpdate = `UPDATE bare_action SET status = 'approved', decided_by = $1, decided_at = $2

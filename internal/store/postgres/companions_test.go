@@ -78,7 +78,8 @@ func TestOthersEndTheWait(t *testing.T) {
 	waitFor := func(n int) {
 		t.Helper()
 		waiting := -1
-		for end := time.Now().Add(20 * time.Second); waiting != n && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
+		end := time.Now().Add(20 * time.Second)
+		for ; waiting != n && time.Now().Before(end); time.Sleep(50 * time.Microsecond) {
 			s.groupQueue.mu.Lock()
 			waiting = len(s.groupQueue.waiting)
 			s.groupQueue.mu.Unlock()

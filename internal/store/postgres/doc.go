@@ -57,7 +57,7 @@
 // only if its context announces others (gatehouse.WithCompanions), and for a millisecond at most.
 // The rules:
 //
-//   - The reads of a group wait for no row lock. If another transaction holds a row, the row is
+//   - The reads of a group do not wait for row locks. If another transaction holds a row, the row is
 //     missing from the answers, and the member that needs it runs alone and waits for the lock. The
 //     writes of a group wait for a lock for two seconds at most; then its members run alone.
 //   - No two members lock or write the same action or run, or insert the same key. The store first

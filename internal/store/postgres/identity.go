@@ -48,8 +48,8 @@ func (n *named) scan(r *row) error {
 	return err
 }
 
-// PrincipalsForShare reads principals and locks them against change, in order of id.
-func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
+// LockPrincipals reads principals and locks them against change, in order of id.
+func (t *tx) LockPrincipals(ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	err := t.lockAndRead(
 		[]query{ask(`SELECT p.tenant, p.id, p.name, p.kind, p.roles, p.person, p.sponsor, p.disabled, p.created_at,

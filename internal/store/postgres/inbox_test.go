@@ -45,13 +45,18 @@ var inboxes = []struct {
 func fillInboxes(t *testing.T, s *Store, ended, pending bool) {
 	t.Helper()
 	const (
-		actions = `INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via, decided_at, finished_at)
-SELECT '%[1]s', format('act_%%s-%[1]s', lpad(i::text, 9, '0')), '%[2]s', CASE WHEN i %% 7 = 0 THEN 'note' ELSE 'price_change' END, 3, 'prn_bot', format('%[1]s-%[2]s-%%s', i), 1,
+		actions = `INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at,
+  expires_at, decided_by, decided_via, decided_at, finished_at)
+SELECT '%[1]s', format('act_%%s-%[1]s', lpad(i::text, 9, '0')), '%[2]s',
+  CASE WHEN i %% 7 = 0 THEN 'note' ELSE 'price_change' END, 3, 'prn_bot', format('%[1]s-%[2]s-%%s', i), 1,
   %[7]d + 60000000::bigint * (%[3]s), '', '', %[4]s, %[4]s FROM generate_series(%[5]d, %[6]d) i`
-		proposals = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
-  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
+		proposals = `INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref,
+  entity_refs, target_version, claimed_risk,
+  on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules,
+    policy_reasons, proposed_by,
   rationale, proposed_change, current_state, context, metadata, extra)
-SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', decode(repeat('00', 32), 'hex'), 'needs_approval', 1, '', '',
+SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', decode(repeat('00',
+  32), 'hex'), 'needs_approval', 1, '', '',
   'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action a
 WHERE NOT EXISTS (SELECT 1 FROM proposal p WHERE p.seq = a.seq)`
 		approvals = `INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)

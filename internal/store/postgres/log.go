@@ -50,7 +50,7 @@ func (t *tx) leaf(l *gatehouse.Leaf) (leafRow, error) {
 }
 
 // The two statements read the batches that hold the next $3 entries from number $2 on, even if a gap follows $2: from
-// the last batch that begins at $2 or before, to $3 numbers behind the start of the next batch. The bounds are columns
+// the last batch that begins at $2 or before, to $3 numbers beyond the start of the next batch. The bounds are columns
 // of a subquery because, under row security, the planner searches an index only by columns of earlier tables in the
 // join.
 const (
@@ -119,8 +119,9 @@ func (t *readTx) ListEntries(from int64, limit int) (list []*gatehouse.Entry, er
 	return list, nil
 }
 
-// For each leaf of the action, the first batch that contains it, among those whose row range
-// includes it. Ranges overlap: a leaf committed late has a higher number than its row suggests.
+// selectActionEntries finds, for each leaf of the action, the first batch that contains it, among those
+// whose row range includes it. Ranges overlap: a leaf committed late has a higher number than its row
+// suggests.
 const selectActionEntries = `SELECT b.number,
   substr(b.hashes, (gatehouse_leaf_position(b.number) - b.position)::int * 32 + 1, 32), l.body
 FROM audit_leaf l CROSS JOIN LATERAL (SELECT number + array_position(leaves, l.seq) - 1 AS number, position, hashes

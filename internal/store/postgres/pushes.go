@@ -436,7 +436,7 @@ w AS (
 SELECT CASE WHEN (SELECT count(*) FROM w) = $31 THEN 0 ELSE gatehouse_refuse('GH001') END`)
 
 // UpdatePush writes the mutable fields of a push, guarded by the status and the generation that
-// its holder read. A heartbeat keeps the status.
+// its holder read. For a heartbeat, from is the status of p.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
 	if err := t.Owns(p.Tenant); err != nil {
 		return err

@@ -424,9 +424,11 @@ func TestRunPlansOfFullTables(t *testing.T) {
 	s := openTest(t, Config{})
 	park(t, s, 2000)
 	statement(t, s.config.URL, `SELECT set_config('gatehouse.tenant', '*', false);
-INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts, generation,
  skipped, event, lease_owner, created_at, ready_at)
-SELECT tenant, 'stp_r' || seq, seq, id, 'r', 2, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, created_at + seq
+SELECT tenant, 'stp_r' || seq, seq, id, 'r', 2, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '',
+  '', created_at, created_at + seq
 FROM run WHERE seq % 7 = 0;
 ANALYZE run; ANALYZE step; ANALYZE step_body`)
 	plan := planner(t, s.config.URL)

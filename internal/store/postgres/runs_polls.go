@@ -191,8 +191,7 @@ SELECT s.status, (
 FROM tenant t
 CROSS JOIN unnest('{queued,running,waiting_approval,waiting,failed_retryable}'::text[]) AS s (status)`
 
-// DueLanes lists lanes with ready steps, round-robin: first those behind the lane that the caller passes as after,
-// then those up to it.
+// DueLanes lists lanes with ready steps, round-robin: first those after the given lane, then those up to it.
 func (t *readTx) DueLanes(
 	tenant, tool string, after gatehouse.Lane, limit, each int,
 ) (list []gatehouse.DueLane, err error) {
@@ -215,7 +214,8 @@ func (t *readTx) DueLanes(
 				list = append(list, d)
 			}
 			return nil
-		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow, each, limit, begin[0], begin[1])
+		}, tool, from.Tenant, from.Workspace, from.Workflow, to.Tenant, to.Workspace, to.Workflow,
+			each, limit, begin[0], begin[1])
 	}
 	if shared.CompareLanes(after, first) <= 0 || tenant != "" && after.Tenant != tenant {
 		return list, t.scanRead(&t.s.stepScan, walk(first, last))

@@ -334,7 +334,7 @@ b AS (
 SELECT CASE WHEN (SELECT count(*) FROM w) = $24 THEN 0 ELSE gatehouse_refuse('GH001') END`).withKey()
 
 // UpdateStep writes the mutable fields of a step. The transaction fails with ErrConflict unless the stored
-// status is from and the stored generation is generation. A heartbeat keeps the status.
+// status is from and the stored generation is generation. For a heartbeat, from is the status of s.
 func (t *tx) UpdateStep(s *gatehouse.Step, from gatehouse.StepStatus, generation int) error {
 	if err := t.Owns(s.Tenant); err != nil {
 		return err

@@ -137,19 +137,27 @@ func park(tb testing.TB, s *Store, n int) {
 	}
 	const now = `(extract(epoch FROM clock_timestamp()) * 1000000)::bigint`
 	statement(tb, s.config.URL, `SELECT set_config('gatehouse.tenant', '*', false);
-INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by, starter_id, parent_run,
+INSERT INTO run (tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by, starter_id,
+  parent_run,
  parent_step, retry_of, writes, created_at, started_at, deadline, evidence)
-SELECT 'default', 'run_' || lpad(i::text, 9, '0'), 'triage', 1, '', CASE i % 2 WHEN 0 THEN 'waiting_approval' ELSE 'waiting' END, '', 'api', 'ana', 'prn_ana',
+SELECT 'default', 'run_' || lpad(i::text, 9, '0'), 'triage', 1, '',
+  CASE i % 2 WHEN 0 THEN 'waiting_approval' ELSE 'waiting' END, '', 'api', 'ana', 'prn_ana',
  '', '', '', 1, `+now+`, `+now+`, `+now+` + 86400000000 + i, '' FROM generate_series(1, `+fmt.Sprint(n)+`) i;
 INSERT INTO run_body (seq, tenant, input, output) SELECT seq, tenant, '{"n":1}', '' FROM run;
-INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts, generation,
  idempotency_key, skipped, action_id, action_at, event, due_at, lease_owner, created_at, ready_at, started_at)
-SELECT tenant, 'stp_a' || seq, seq, id, 'a', 0, '', workflow, workspace, 'connector.shop.update', '', status, 1, 1, id || ':a', false,
- CASE WHEN status = 'waiting_approval' THEN 'act_' || seq END, CASE WHEN status = 'waiting_approval' THEN created_at END,
- CASE seq % 4 WHEN 1 THEN 'go' ELSE '' END, CASE seq % 4 WHEN 3 THEN created_at + 3600000000 END, '', created_at, created_at, created_at FROM run;
-INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+SELECT tenant, 'stp_a' || seq, seq, id, 'a', 0, '', workflow, workspace, 'connector.shop.update', '', status, 1, 1,
+  id || ':a', false,
+ CASE WHEN status = 'waiting_approval' THEN 'act_' || seq END,
+   CASE WHEN status = 'waiting_approval' THEN created_at END,
+ CASE seq % 4 WHEN 1 THEN 'go' ELSE '' END, CASE seq % 4 WHEN 3 THEN created_at + 3600000000 END, '', created_at,
+   created_at, created_at FROM run;
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts, generation,
  skipped, event, lease_owner, created_at)
-SELECT tenant, 'stp_b' || seq, seq, id, 'b', 1, '', workflow, workspace, 'transform', '', 'blocked', 0, 0, false, '', '', created_at FROM run;
+SELECT tenant, 'stp_b' || seq, seq, id, 'b', 1, '', workflow, workspace, 'transform', '', 'blocked', 0, 0, false, '',
+  '', created_at FROM run;
 ANALYZE run; ANALYZE step;`)
 }
 
@@ -199,11 +207,14 @@ func BenchmarkSteps(b *testing.B) {
 		s := openTest(b, Config{})
 		park(b, s, 1)
 		statement(b, s.config.URL, `SELECT set_config('gatehouse.tenant', '*', false);
-INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts, generation,
  skipped, event, lease_owner, created_at, ready_at)
-SELECT tenant, 'stp_' || i, seq, id, 's' || i, i, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, created_at
+SELECT tenant, 'stp_' || i, seq, id, 's' || i, i, '', workflow, workspace, 'transform', '', 'ready', 0, 0, false, '',
+  '', created_at, created_at
 FROM run, generate_series(1, `+fmt.Sprint(b.N)+`) i;
-INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', '{"n":1}', '' FROM step WHERE status = 'ready'`)
+INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '', '{"n":1}',
+  '' FROM step WHERE status = 'ready'`)
 		lane := gatehouse.StepShare{Lane: gatehouse.Lane{Tenant: "default", Workflow: "triage"}, Limit: stepBatch,
 			MostOfWorkflow: 1000}
 		b.ResetTimer()
@@ -273,8 +284,10 @@ INSERT INTO step_body (seq, tenant, item, input, output) SELECT seq, tenant, '',
 
 // The baseline: the same rows in one bare table, and two statements.
 const (
-	bareSteps = `CREATE TABLE bare_step (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT NOT NULL, key TEXT NOT NULL, status TEXT NOT NULL,
- attempts INTEGER NOT NULL, ready_at BIGINT, owner TEXT, lease_until BIGINT, finished_at BIGINT, input TEXT, output TEXT);
+	bareSteps = `CREATE TABLE bare_step (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT NOT NULL,
+  key TEXT NOT NULL, status TEXT NOT NULL,
+ attempts INTEGER NOT NULL, ready_at BIGINT, owner TEXT, lease_until BIGINT, finished_at BIGINT, input TEXT,
+   output TEXT);
 CREATE INDEX bare_ready ON bare_step (tenant, ready_at) WHERE status = 'ready';
 CREATE INDEX bare_lease ON bare_step (lease_until) WHERE status = 'running';`
 	bareStepFill = `INSERT INTO bare_step
@@ -284,6 +297,7 @@ FROM generate_series(1, $1::int) i`
 		WHERE id IN (
  SELECT id FROM bare_step WHERE tenant = $3 AND status = 'ready'
  ORDER BY ready_at LIMIT $4 FOR UPDATE SKIP LOCKED) RETURNING id, run, key, input`
-	bareFinish = `UPDATE bare_step SET status = 'succeeded', output = $1, owner = NULL, lease_until = NULL, finished_at = $2
+	bareFinish = `UPDATE bare_step SET status = 'succeeded', output = $1, owner = NULL, lease_until = NULL,
+  finished_at = $2
 WHERE tenant = $3 AND id = $4 AND status = 'running'`
 )

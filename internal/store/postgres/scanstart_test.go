@@ -173,9 +173,11 @@ func TestStepClaimsDoNotWalkOverWhatIsDone(t *testing.T) {
 	ready := func(workflow string, n int, at string) {
 		t.Helper()
 		execAll(t, s,
-			fmt.Sprintf(`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+			fmt.Sprintf(`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses,
+  tool, status, attempts,
  generation, skipped, event, lease_owner, created_at, ready_at)
-SELECT tenant, 'stp_%[1]s' || i, seq, id, '%[1]s' || i, i, '', '%[1]s', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, %[3]s
+SELECT tenant, 'stp_%[1]s' || i, seq, id, '%[1]s' || i, i, '', '%[1]s', workspace, 'transform', '', 'ready', 0, 0,
+  false, '', '', created_at, %[3]s
 FROM run, generate_series(1, %[2]d) i`, workflow, n, at))
 	}
 	settle := func(which string) {
@@ -191,7 +193,8 @@ WHERE status IN ('running', 'failed_retryable') AND `+which)
 	}
 	backup(t, s)
 	execAll(t, s,
-		`UPDATE step SET status = 'running', generation = 1, attempts = 1, lease_owner = 'w', lease_until = ready_at + seq, started_at = ready_at
+		`UPDATE step SET status = 'running', generation = 1, attempts = 1, lease_owner = 'w', lease_until = ready_at + seq,
+  started_at = ready_at
 WHERE status = 'ready'`,
 		`UPDATE step SET status = 'failed_retryable', due_at = lease_until, lease_owner = '', lease_until = NULL
 			WHERE workflow = 'mail'`)
@@ -236,9 +239,11 @@ WHERE status = 'ready'`,
 	}
 	ready("alarm", 3, now) // alarm comes before mail, so the walk continues from it to mail
 	execAll(t, s,
-		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts,
  generation, skipped, event, lease_owner, created_at, ready_at)
-SELECT tenant, 'stp_new' || i, seq, id, 'new' || i, i, '', 'mail', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, `+now+`
+SELECT tenant, 'stp_new' || i, seq, id, 'new' || i, i, '', 'mail', workspace, 'transform', '', 'ready', 0, 0, false,
+  '', '', created_at, `+now+`
 FROM run, generate_series(1, 2) i`)
 	if pages := cycle(); len(got) != 5 || pages > few {
 		t.Errorf("a claim of 5 steps that became ready since read %d pages and claimed %d", pages, len(got))

@@ -56,9 +56,11 @@ func begins(t *testing.T, s *Store, program string) (tx pgx.Tx, at int64) {
 func TestScanStartWaitsForWriters(t *testing.T) {
 	t.Parallel()
 	const (
-		readies = `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+		readies = `INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool,
+  status, attempts,
  generation, skipped, event, lease_owner, created_at, ready_at)
-SELECT tenant, 'stp_late', seq, id, 'late', 9, '', 'late', workspace, 'transform', '', 'ready', 0, 0, false, '', '', created_at, $1::bigint FROM run`
+SELECT tenant, 'stp_late', seq, id, 'late', 9, '', 'late', workspace, 'transform', '', 'ready', 0, 0, false, '', '',
+  created_at, $1::bigint FROM run`
 		frees = `UPDATE push SET not_before = $1::bigint WHERE tenant = 'acme'`
 	)
 	for name, c := range map[string]struct {
@@ -135,10 +137,13 @@ func TestScanFromTheBeginning(t *testing.T) {
 	park(t, s, 1)
 	approved(t, s, "beta", 2)
 	execAll(t, s,
-		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts,
+		`INSERT INTO step (tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status,
+  attempts,
  generation, skipped, event, lease_owner, created_at, ready_at, lease_until, due_at)
-SELECT tenant, 'stp_' || k, seq, id, k, 9, '', k, workspace, 'transform', '', state, 1, 1, false, '', '', created_at, at, lease, due
-FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), ('z', 'failed_retryable', 1, NULL, 9)) v (k, state, at, lease, due)`,
+SELECT tenant, 'stp_' || k, seq, id, k, 9, '', k, workspace, 'transform', '', state, 1, 1, false, '', '', created_at,
+  at, lease, due
+FROM run, (VALUES ('x', 'ready', 7, NULL, NULL), ('y', 'running', 1, 8, NULL), ('z', 'failed_retryable', 1, NULL,
+  9)) v (k, state, at, lease, due)`,
 		`UPDATE push SET not_before = 7`,
 		`UPDATE push SET status = 'picking', generation = 1, lease_owner = 'w', lease_until = 8 WHERE id = (SELECT min(id)
 			FROM push)`)
@@ -195,7 +200,8 @@ func TestSweepsDoNotWalkOverWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	s := openTest(t, Config{})
 	execAll(t, s,
-		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via)
+		`INSERT INTO action (tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at,
+  decided_by, decided_via)
 SELECT 'default', 'act_' || i, 'pending', repeat('a', 400), 3, 'prn_bot', 'k' || i, 1, i, '', ''
 FROM generate_series(1, 12000) i`)
 	backup(t, s)

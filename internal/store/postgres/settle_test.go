@@ -135,7 +135,9 @@ func TestSettleStatement(t *testing.T) {
 		"approval decided": write(`UPDATE approval SET status = 'rejected'`),
 		"action moved":     write(`UPDATE action SET status = 'canceled', decided_at = 1`),
 		"push exists": write(
-			`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error, error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, 'psh_2', seq, id, '', '', '', 'queued', 0, 0, '', '', 0, 0, 0, '', 0 FROM action`),
+			`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, ` +
+				`attempt_base, last_error, error_code, not_before, created_at, generation, lease_owner, replays) SELECT tenant, ` +
+				`'psh_2', seq, id, '', '', '', 'queued', 0, 0, '', '', 0, 0, 0, '', 0 FROM action`),
 		"answer exists": write(`INSERT INTO idempotency (tenant, principal_id, route, key, body_hash, created_at)
 			VALUES ('default', 'prn_ana', 'POST', 'k', sha256(''), $1)`, at.UnixMicro()),
 		"mark removed": write(`UPDATE gatehouse_session SET last = -1`),

@@ -67,8 +67,8 @@ func FilterActions(add Add, tenant string, f gatehouse.ActionFilter, askedGroup 
 }
 
 // OfShownStatus removes the actions of a page that are shown with another status than the filter's. The filters for
-// pending and expired actions compare stored statuses and expiries only, but until the sweeper stores it, a pending
-// action can also be shown as rejected. A search among the rejected actions lacks such an action.
+// pending and expired actions compare only stored statuses and expiries, but a pending action whose rejection the
+// sweeper has not stored yet is shown as rejected. A search among the rejected actions lacks such an action.
 func OfShownStatus(items []*gatehouse.Action, f gatehouse.ActionFilter) []*gatehouse.Action {
 	status := f.Status
 	if f.Sort == gatehouse.SortUrgency {

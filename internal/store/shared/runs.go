@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// HasEnded reports whether an action has ended for the runs that wait for it. An unknown outcome is no end.
+// HasEnded reports whether an action has ended for the runs that wait for it. An unknown outcome is not an end.
 func HasEnded(s gatehouse.Status) bool {
 	switch s {
 	case gatehouse.StatusApplied, gatehouse.StatusFailed, gatehouse.StatusRejected, gatehouse.StatusDenied,

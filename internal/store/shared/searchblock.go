@@ -58,7 +58,7 @@ func (s *Searchable) Words() []string {
 	return slices.Compact(words)
 }
 
-// WordOfBlock names a row of the index, of one tenant.
+// WordOfBlock names a row of one tenant's index.
 type WordOfBlock struct {
 	Block int64
 	Word  string

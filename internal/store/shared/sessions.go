@@ -73,7 +73,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 		s.LastSeenAt, s.ExpiresAt, s.RevokedAt)
 }
 
-// TouchSession moves the end of a session forward.
+// TouchSession stores the last use and the new end of an unrevoked session, unless a later use is stored.
 func (t Writes) TouchSession(id string, seen, expires time.Time) error {
 	return t.Write(`
 UPDATE session SET last_seen_at = $1, expires_at = $2

@@ -9,7 +9,7 @@ import (
 // ScanClick reads a click, in the order of the table's columns.
 func ScanClick(r Row) (*gatehouse.SlackClick, error) {
 	return &gatehouse.SlackClick{
-		Tenant: r.Text(), ID: r.Text(), CreatedAt: r.Time(), Key: r.Hash(), Channel: r.Text(), Place: r.Text(),
+		Tenant: r.Text(), ID: r.Text(), CreatedAt: r.Time(), Key: r.Hash(), Channel: r.Text(), SlackChannel: r.Text(),
 		TS: r.Text(), Issuer: r.Text(), User: r.Text(), ActionID: r.Text(), Digest: r.Text(),
 		Choice: gatehouse.DecisionKind(r.Text()), Reason: r.Text(), Result: r.Text(), Said: r.Text(),
 		Attempts: int(r.Int()), LastError: r.Text(), DueAt: r.TimePtr(), FinishedAt: r.TimePtr(),
@@ -46,7 +46,7 @@ func (t Writes) InsertSlackClick(c *gatehouse.SlackClick) error {
 INSERT INTO slack_click (tenant, id, created_at, key, channel, place, ts, issuer, slack_user, action_id, digest,
   choice, reason, result, said, attempts, last_error, due_at, finished_at, generation, lease_owner)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21)`,
-		c.Tenant, c.ID, c.CreatedAt, c.Key[:], c.Channel, c.Place, c.TS, c.Issuer, c.User, c.ActionID, c.Digest,
+		c.Tenant, c.ID, c.CreatedAt, c.Key[:], c.Channel, c.SlackChannel, c.TS, c.Issuer, c.User, c.ActionID, c.Digest,
 		string(c.Choice), c.Reason, c.Result, c.Said, c.Attempts, c.LastError, c.DueAt, c.FinishedAt, c.Generation,
 		c.LeaseOwner)
 }
@@ -102,7 +102,7 @@ ON CONFLICT (tenant, channel, action_id) DO UPDATE SET ref = excluded.ref, shown
 		c.Tenant, c.Channel, c.ActionID, c.Ref, c.Shown, t.Now())
 }
 
-// TouchCards makes the cards of an action due, those that are claimed as soon as their claim ends.
+// TouchCards makes the cards of an action due. A claimed card becomes due when its claim ends.
 func (t Writes) TouchCards(actionID string) error {
 	return t.Write(`
 UPDATE notification_card SET wanted = wanted + 1, due_at = CASE WHEN lease_owner = '' THEN $1 ELSE due_at END

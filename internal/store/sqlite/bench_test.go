@@ -120,9 +120,11 @@ func claim(tx gatehouse.Tx, id string) error {
 // tables, through database/sql.
 const (
 	bareSchema = `
-CREATE TABLE action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL, decided_by TEXT, decided_at INTEGER) STRICT;
+CREATE TABLE action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL,
+  decided_by TEXT, decided_at INTEGER) STRICT;
 CREATE INDEX action_status ON action (tenant, status, id);
-CREATE TABLE push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE, status TEXT NOT NULL, due INTEGER NOT NULL) STRICT;
+CREATE TABLE push (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, action_id TEXT NOT NULL UNIQUE, status TEXT NOT NULL,
+  due INTEGER NOT NULL) STRICT;
 CREATE INDEX push_due ON push (due) WHERE status = 'queued';
 CREATE TABLE event (seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT NULL) STRICT;`
 	bareUpdate = `UPDATE action SET status = 'approved', decided_by = ?, decided_at = ?
@@ -134,7 +136,8 @@ CREATE TABLE event (seq INTEGER PRIMARY KEY, tenant TEXT NOT NULL, body TEXT NOT
 func bareOpen(b *testing.B, n int) *sql.DB {
 	b.Helper()
 	dsn := "file:" + filepath.Join(b.TempDir(), "bare.db") +
-		"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)&_pragma=wal_autocheckpoint(8000)"
+		"?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)" +
+		"&_pragma=wal_autocheckpoint(8000)"
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		b.Fatal(err)

@@ -13,7 +13,8 @@ func TestCursorOfAFarTime(t *testing.T) {
 	t.Parallel()
 	c := shared.Cursor{Kind: shared.KindUrgency, Filter: shared.FilterHash([]string{"default"}), ID: "act_1",
 		AsOf: math.MaxInt64}
-	if _, err := shared.ParseCursor(c.Encode(), shared.KindUrgency, "default"); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+	_, err := shared.ParseCursor(c.Encode(), shared.KindUrgency, "default")
+	if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
 		t.Errorf("error %v", err)
 	}
 }

@@ -36,8 +36,8 @@
 //
 // Now is the larger of the wall clock and the highest reading handed out so
 // far. Each batch that changes anything stores the highest reading, so the
-// clock does not run backwards across restarts either. Every find and list
-// shows a pending action whose approval has ended as expired or rejected, even
-// before the sweeper stores that status.
-// Only LockAction, which the writing use cases call, returns the stored state.
+// clock does not run backwards across restarts either. Once the approval of a
+// pending action has ended, every find and list shows the action as expired or
+// rejected, even before the sweeper stores that status. Only LockAction, which
+// the writing use cases call, returns the stored state.
 package sqlite

@@ -154,7 +154,8 @@ func TestConstraints(t *testing.T) {
 		`UPDATE push SET status = 'picking'`,
 		`UPDATE push SET status = 'sent', lease_until = 1, generation = 1`,
 		`UPDATE push SET status = 'nonsense'`,
-		`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts, attempt_base, last_error,
+		`INSERT INTO push (tenant, id, action_seq, action_id, connector, idempotency_key, digest, status, attempts,
+  attempt_base, last_error,
 		 error_code, not_before, created_at, generation, lease_owner, replays)
 		 SELECT tenant, 'psh_2', action_seq, action_id, connector,
 		 'k', digest, status, 0, 0, '', '', 1, 1, 0, '', 0 FROM push`,

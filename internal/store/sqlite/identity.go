@@ -58,8 +58,8 @@ func (t *tx) FindPrincipal(idOrName string) (*gatehouse.Principal, error) {
 		func() (*gatehouse.Principal, error) { return t.readTx.FindPrincipal(idOrName) })
 }
 
-// PrincipalsForShare reads principals; the writer's transaction is the lock.
-func (t *tx) PrincipalsForShare(ids []string) ([]*gatehouse.Principal, error) {
+// LockPrincipals reads principals; the writer's transaction is the lock.
+func (t *tx) LockPrincipals(ids []string) ([]*gatehouse.Principal, error) {
 	list := make([]*gatehouse.Principal, 0, len(ids))
 	for _, id := range ids {
 		p, err := t.w.people.find(t.tenant, id, func() (*gatehouse.Principal, error) { return t.principalByID(t.tenant, id) })

@@ -24,18 +24,23 @@ func populate(tb testing.TB, s *Store, n, every int, expiry string) {
 		now := t.at.UnixMicro()
 		rows := fmt.Sprintf(`WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < %d) `, n)
 		for _, sql := range []string{
-			`INSERT INTO action (seq, tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at, expires_at, decided_by, decided_via, decided_at)
+			`INSERT INTO action (seq, tenant, id, status, action_type, risk, proposer_id, idempotency_key, proposed_at,
+  expires_at, decided_by, decided_via, decided_at)
 ` + rows + `SELECT i, 'default', printf('act_%09d', i), iif(i % ` + fmt.Sprint(every) +
 				` = 0, 'pending', 'applied'), 'price_change', i * 7919 % 5 + 1, 'prn_bot',
  printf('key-%d', i), ` + fmt.Sprint(now) + `, ` + fmt.Sprint(now) + ` + 1000000 * (` + expiry + `), '', '', iif(i % ` +
 				fmt.Sprint(every) + ` = 0, NULL, 1) FROM g`,
-			`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs, target_version, claimed_risk,
- on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules, policy_reasons, proposed_by,
+			`INSERT INTO proposal (seq, tenant, revision, connector, operation, entity_type, entity_ref, entity_refs,
+  target_version, claimed_risk,
+ on_behalf_of, expires_in, hold, digest, fingerprint, content_hash, policy_outcome, policy_version, policy_rules,
+   policy_reasons, proposed_by,
  rationale, proposed_change, current_state, context, metadata, extra)
-SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', zeroblob(32), 'needs_approval', 1, '["r"]', '["because"]',
+SELECT seq, tenant, 1, 'shop', 'update', 'item', 'SKU', '', '7', 0, '', 0, 0, 'sha256:', 'fp', zeroblob(32),
+  'needs_approval', 1, '["r"]', '["because"]',
  'bot', 'supplier raised cost', '{"price":"12.50"}', '{"price":"10.00"}', '', '', '' FROM action`,
 			`INSERT INTO approval (seq, tenant, id, status, required, roles, people, excluded, expires_at, created_at)
-SELECT seq, tenant, printf('apr_%09d', seq), iif(status = 'pending', 'requested', 'approved'), 1, '["approver"]', '', '["prn_bot"]', expires_at, 1 FROM action`,
+SELECT seq, tenant, printf('apr_%09d', seq), iif(status = 'pending', 'requested', 'approved'), 1, '["approver"]', '',
+  '["prn_bot"]', expires_at, 1 FROM action`,
 		} {
 			if _, err := t.exec(sql); err != nil {
 				return err
@@ -137,7 +142,8 @@ func TestInboxPlans(t *testing.T) {
 					at := x.(*readTx).at.UnixMicro()
 					const hour = 3600 * 1000000
 					err := x.(*readTx).each(`SELECT id FROM action WHERE tenant = 'default' AND status = 'pending'
-ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(expires_at <= ?1 + 24 * ?2, 2, 3))), risk DESC, id`,
+ORDER BY iif(expires_at <= ?1 + ?2, 0, iif(expires_at <= ?1 + 4 * ?2, 1, iif(expires_at <= ?1 + 24 * ?2, 2, 3))),
+  risk DESC, id`,
 						func(r *stmt) error { want = append(want, r.Text()); return nil }, at, hour)
 					if err != nil {
 						return err

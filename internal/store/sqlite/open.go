@@ -65,7 +65,7 @@ func (t *tx) rights(a *gatehouse.Action, voters ...string) (o gatehouse.Rights, 
 	}
 	var errs [4]error
 	o.PolicyVersion, errs[0] = t.ActivePolicyVersion()
-	o.Voters, errs[1] = t.PrincipalsForShare(voters)
+	o.Voters, errs[1] = t.LockPrincipals(voters)
 	o.Proposer, errs[2] = shared.OrNone(t.FindPrincipal(a.ProposerID))
 	if o.Proposer != nil && o.Proposer.Sponsor != "" {
 		o.Sponsor, errs[3] = shared.OrNone(t.FindPrincipal(o.Proposer.Sponsor))

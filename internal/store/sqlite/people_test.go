@@ -158,7 +158,7 @@ func TestWriterSeesPeopleAsTheyAre(t *testing.T) {
 	s := openTest(t, Config{})
 	p, _ := insertAna(t, s)
 	disabled := func(tx gatehouse.Tx) bool {
-		byID, err1 := tx.PrincipalsForShare([]string{p.ID, "prn_none", "ana"})
+		byID, err1 := tx.LockPrincipals([]string{p.ID, "prn_none", "ana"})
 		byName, err2 := tx.FindPrincipal("ANA")
 		if err := errors.Join(err1, err2); err != nil || len(byID) != 1 {
 			t.Errorf("%d found, %v", len(byID), err)

@@ -172,8 +172,8 @@ func (t *readTx) NextPushAt(except ...string) (next time.Time, err error) {
 	return next, err
 }
 
-// DueTenants lists the tenants with due pushes by name, round-robin: first those behind the tenant that the caller
-// passes as after, then those up to it.
+// DueTenants lists the tenants with due pushes, round-robin: in the order of their names, first those greater than
+// after, then the others.
 func (t *readTx) DueTenants(after string, limit, each int) (list []gatehouse.DueTenant, err error) {
 	look := func(tenant string, due time.Time) (bool, error) {
 		if due.After(t.at) {
@@ -340,7 +340,7 @@ WHERE tenant = ?16 AND id = ?17 AND status = ?18 AND generation = ?19 AND action
 )
 
 // UpdatePush writes the mutable fields of a push; ErrConflict unless the stored
-// status is from and the stored generation is generation. A heartbeat keeps the status.
+// status is from and the stored generation is generation. For a heartbeat, from is the status of p.
 func (t *tx) UpdatePush(p *gatehouse.Push, from gatehouse.PushStatus, generation int) error {
 	if err := t.Owns(p.Tenant); err != nil {
 		return err

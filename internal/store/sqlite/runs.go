@@ -25,12 +25,12 @@ WHERE r.tenant = ? AND r.workflow = ? AND r.trigger_ref = ?`
 	runBodies = `SELECT b.input, b.output FROM run r JOIN run_body b ON b.seq = r.seq WHERE r.tenant = ? AND r.id = ?`
 )
 
-// FindRun finds by id.
+// FindRun finds a run by its id.
 func (t *readTx) FindRun(id string) (*gatehouse.Run, error) {
 	return t.wholeRun(findRun, t.tenant, id)
 }
 
-// FindRunByRef finds by the workflow's trigger_ref.
+// FindRunByRef finds a run by its workflow and trigger_ref.
 func (t *readTx) FindRunByRef(workflow, ref string) (*gatehouse.Run, error) {
 	return t.wholeRun(runRef, t.tenant, workflow, ref)
 }

@@ -22,7 +22,9 @@ const (
 	topSteps  = `SELECT ` + transitionColumns + ` FROM step s INDEXED BY step_top WHERE s.run_seq = ? AND s.parent = ''`
 	itemOfRun = `SELECT ` + transitionColumns + ` FROM step s WHERE s.tenant = ? AND s.id = ? AND s.run_seq = ?`
 	// One index lookup per state.
-	openItems = `WITH o (status) AS (VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable'))
+	openItems = `WITH o (status) AS (
+  VALUES ('ready'), ('running'), ('waiting_approval'), ('waiting'), ('failed_retryable')
+)
 SELECT o.status FROM o WHERE EXISTS (SELECT 1 FROM step s INDEXED BY step_items
   WHERE s.tenant = ?1 AND s.parent = ?2 AND s.parent <> '' AND s.status = o.status AND s.id <> ?3)`
 	itemsOfStep = `SELECT ` + stepColumns + `, coalesce(b.item, ''), coalesce(b.input, ''), coalesce(b.output, '')

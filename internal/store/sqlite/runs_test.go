@@ -30,20 +30,27 @@ func park(tb testing.TB, s *Store, n int) {
 		}
 		now := fmt.Sprint(t.at.UnixMicro())
 		for _, sql := range []string{
-			`INSERT INTO run (seq, tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by, starter_id, parent_run,
+			`INSERT INTO run (seq, tenant, id, workflow, version, workspace, status, stop, trigger_type, started_by,
+  starter_id, parent_run,
  parent_step, retry_of, writes, created_at, started_at, deadline, evidence)
 WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < ` + fmt.Sprint(n) + `)
-SELECT i, 'default', printf('run_%09d', i), 'triage', 1, '', iif(i % 2 = 0, 'waiting_approval', 'waiting'), '', 'api', 'ana', 'prn_ana', '', '', '', 1,
+SELECT i, 'default', printf('run_%09d', i), 'triage', 1, '', iif(i % 2 = 0, 'waiting_approval', 'waiting'), '',
+  'api', 'ana', 'prn_ana', '', '', '', 1,
  ` + now + ` - i, ` + now + ` - i, ` + now + ` + 86400000000 + i, '' FROM g`,
 			`INSERT INTO run_body (seq, tenant, input, output) SELECT seq, tenant, '{"n":1}', '' FROM run`,
-			`INSERT INTO step (seq, tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+			`INSERT INTO step (seq, tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool,
+  status, attempts, generation,
  idempotency_key, skipped, action_id, action_at, event, due_at, lease_owner, created_at, ready_at, started_at)
-SELECT seq * 2, tenant, printf('stp_%09d_a', seq), seq, id, 'a', 0, '', workflow, workspace, 'connector.shop.update', '', status, 1, 1,
- id || ':a', 0, iif(status = 'waiting_approval', 'act_' || seq, NULL), iif(status = 'waiting_approval', created_at, NULL), iif(seq % 4 = 1, 'go', ''),
+SELECT seq * 2, tenant, printf('stp_%09d_a', seq), seq, id, 'a', 0, '', workflow, workspace, 'connector.shop.update',
+  '', status, 1, 1,
+ id || ':a', 0, iif(status = 'waiting_approval', 'act_' || seq, NULL), iif(status = 'waiting_approval', created_at,
+   NULL), iif(seq % 4 = 1, 'go', ''),
  iif(seq % 4 = 3, ` + now + ` + 3600000000 + seq, NULL), '', created_at, created_at, created_at FROM run`,
-			`INSERT INTO step (seq, tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool, status, attempts, generation,
+			`INSERT INTO step (seq, tenant, id, run_seq, run_id, key, position, parent, workflow, workspace, uses, tool,
+  status, attempts, generation,
  skipped, event, lease_owner, created_at)
-SELECT seq * 2 + 1, tenant, printf('stp_%09d_b', seq), seq, id, 'b', 1, '', workflow, workspace, 'transform', '', 'blocked', 0, 0, 0, '', '', created_at FROM run`,
+SELECT seq * 2 + 1, tenant, printf('stp_%09d_b', seq), seq, id, 'b', 1, '', workflow, workspace, 'transform', '',
+  'blocked', 0, 0, 0, '', '', created_at FROM run`,
 		} {
 			if _, err := t.exec(sql); err != nil {
 				return err
@@ -294,12 +301,15 @@ func BenchmarkSteps(b *testing.B) {
 
 // The baseline: the same rows in one plain table, and two statements.
 const (
-	bareSteps = `CREATE TABLE step (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT NOT NULL, key TEXT NOT NULL, status TEXT NOT NULL,
- attempts INTEGER NOT NULL, ready_at INTEGER, owner TEXT, lease_until INTEGER, finished_at INTEGER, input TEXT, output TEXT) STRICT;
+	bareSteps = `CREATE TABLE step (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, run TEXT NOT NULL, key TEXT NOT NULL,
+  status TEXT NOT NULL,
+ attempts INTEGER NOT NULL, ready_at INTEGER, owner TEXT, lease_until INTEGER, finished_at INTEGER, input TEXT,
+   output TEXT) STRICT;
 CREATE INDEX step_ready ON step (tenant, ready_at) WHERE status = 'ready';
 CREATE INDEX step_lease ON step (lease_until) WHERE status = 'running';`
 	bareFill = `INSERT INTO step WITH RECURSIVE g (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM g WHERE i < ?)
-SELECT printf('stp_%09d', i), 'default', printf('run_%09d', i / 20), 's' || i % 20, 'ready', 0, i, NULL, NULL, NULL, '{"n":1}', NULL FROM g`
+SELECT printf('stp_%09d', i), 'default', printf('run_%09d', i / 20), 's' || i % 20, 'ready', 0, i, NULL, NULL, NULL,
+  '{"n":1}', NULL FROM g`
 	bareTake = `UPDATE step SET status = 'running', attempts = attempts + 1, owner = ?, lease_until = ?
 WHERE rowid IN (SELECT rowid FROM step WHERE tenant = ? AND status = 'ready'
 ORDER BY ready_at LIMIT ?) RETURNING id, run, key, input`

@@ -49,8 +49,8 @@ func (s *suite) actionRoundTrip() {
 	})
 }
 
-// actionsByID finds the same actions together as one by one: live, expired and archived ones, by the id of the
-// action or of its approval, and none of another tenant.
+// actionsByID checks that FindActions returns the same actions as FindAction: live, expired and archived ones, by the
+// id of the action or of its approval, and none of another tenant.
 func (s *suite) actionsByID() {
 	archived := s.in(gatehouse.StatusRejected)
 	s.same("archived", s.archive(s.later()), []string{archived.ID})
@@ -122,7 +122,7 @@ func (s *suite) actionMoves() {
 			}
 			s.updateReturns(gatehouse.ErrConflict, string(from+" to "+to),
 				func(tx gatehouse.Tx) error { return tx.MoveAction(move(a, from, to)) })
-			// The transition table has the move, but the action is in another state than other.
+			// The transition table has the move from other, but the action is not in that state.
 			for _, other := range gatehouse.Statuses() {
 				if other != from && other.CanMove(to) {
 					s.updateReturns(gatehouse.ErrConflict, "claimed to be "+string(other), func(tx gatehouse.Tx) error {

@@ -237,7 +237,8 @@ func (s *suite) corpusAndMirror() {
 			ID: "cor_" + a.ID[4:], Tenant: tenant, ActionID: a.ID, ActionType: a.ActionType, Outcome: gatehouse.Reject,
 			DecidedBy: "ana", Notes: "no", At: at,
 			Features: features(a,
-				`"magnitude":{"amount":"2.50","currency":"USD"},"operation":"update","proposed_by":"bot","risk_level":3,"rules":null}`),
+				`"magnitude":{"amount":"2.50","currency":"USD"},"operation":"update","proposed_by":"bot",`+
+					`"risk_level":3,"rules":null}`),
 		},
 	}
 	for _, x := range []*gatehouse.Action{a, b} {

@@ -26,7 +26,7 @@ func reserve(tx gatehouse.Tx, actionID string, claims ...gatehouse.CeilingClaim)
 	return err
 }
 
-// lockDaily locks the ceiling that claims from the function claim count against, and returns their sum.
+// lockDaily locks the ceiling of the claims that the function claim makes, and returns their sum.
 func lockDaily(tx gatehouse.Tx, since time.Time) (gatehouse.Decimal, error) {
 	used, err := tx.LockCeilings(gatehouse.CeilingSpan{Ceiling: "daily", Scope: "tenant", Since: since})
 	if err != nil {
@@ -158,7 +158,7 @@ func (s *suite) ceilings() {
 	})
 }
 
-// ceilingRace lets many callers take the last places at once. The first caller that
+// ceilingRace lets more callers claim at once than fit under the limit. The first caller that
 // gets the lock keeps it for a while, to let the others read the sum too. They must
 // not be able to read it before the first caller's claim is committed.
 func (s *suite) ceilingRace() {
@@ -216,7 +216,7 @@ func (s *suite) ceilingRace() {
 }
 
 // ceilingGroups lets many callers open decisions and claim three ceilings at once. Some fail after their
-// claim; their places stay free. As many as fit succeed.
+// claim, which then does not count. As many as fit succeed.
 func (s *suite) ceilingGroups() {
 	const callers, limit = 48, 20
 	failed, full := errors.New("failed"), errors.New("full")

@@ -161,7 +161,7 @@ func (s *suite) notices() {
 	want(list(tenant, ana, now, gatehouse.NoticeFilter{All: true}), all[0], &gone, all[2], all[3], all[4])
 }
 
-// approverSince: FindPrincipal and PrincipalsForShare return the time that was stored.
+// approverSince: FindPrincipal and LockPrincipals return the time that was stored.
 func (s *suite) approverSince() {
 	since := s.now().Add(-time.Hour)
 	p := s.insertPrincipal(func(p *gatehouse.Principal) { p.ApproverSince = &since })
@@ -172,7 +172,7 @@ func (s *suite) approverSince() {
 			if err != nil {
 				return err
 			}
-			locked, err := tx.PrincipalsForShare([]string{p.ID})
+			locked, err := tx.LockPrincipals([]string{p.ID})
 			if err != nil {
 				return err
 			}

@@ -142,7 +142,7 @@ func (s *suite) deadLetters() {
 	}
 	s.same("after refusals", s.findPush(failed.ID), got)
 
-	// A replayed push is no dead letter, and its TargetSays is cleared.
+	// A replayed push is not a dead letter, and its TargetSays is cleared.
 	unknown.Status, unknown.FinishedAt = gatehouse.PushQueued, nil
 	s.update(func(tx gatehouse.Tx) error { return tx.UpdatePush(unknown, gatehouse.PushUnknown, unknown.Generation) })
 	check("replayed", 0, "", "")

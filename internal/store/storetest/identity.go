@@ -76,7 +76,7 @@ func (s *suite) principals() {
 		if err := tx.UpdatePrincipal(ana); err != nil {
 			return err
 		}
-		got, err := tx.PrincipalsForShare([]string{bot.ID, "prn_none", ana.ID})
+		got, err := tx.LockPrincipals([]string{bot.ID, "prn_none", ana.ID})
 		slices.SortFunc(got, func(a, b *gatehouse.Principal) int { return strings.Compare(a.ID, b.ID) })
 		s.same("for share", got, []*gatehouse.Principal{ana, bot})
 		return err

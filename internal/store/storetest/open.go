@@ -53,7 +53,7 @@ func (s *suite) opens() {
 				}
 				s.same("the locked action", o.Action, locked)
 				rights("a decision", o.Rights, ana.ID)
-				voters, err := tx.PrincipalsForShare([]string{zoe.ID, ana.ID})
+				voters, err := tx.LockPrincipals([]string{zoe.ID, ana.ID})
 				s.same("the voters", len(voters), 2)
 				if how == by {
 					s.same("the caller", o.CallerFacts, known)

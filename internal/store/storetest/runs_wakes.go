@@ -131,8 +131,8 @@ func (s *suite) childWakes() {
 	}
 }
 
-// wakeRace ends an action or a child run while the step that waits for it is parked, or moves on. In whichever order
-// the two commit, the step is settled in the end if it is parked, and only then.
+// wakeRace ends an action or a child run while the step that waits for it is being parked, or moves on. In whichever
+// order the two commit, the step is settled in the end if it is parked, and only then.
 func (s *suite) wakeRace() {
 	const rounds = 24
 	w := s.workflow(tenant, "triage", 1)

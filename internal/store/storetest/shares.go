@@ -127,8 +127,8 @@ func (s *suite) claimShares() {
 	s.same("one has settled", ids(got), ids(acme[3:4]))
 }
 
-// claimBound lets many claim at once for tenants with a bound on pushes in
-// flight: together they reach the bound exactly.
+// claimBound lets several workers claim concurrently for tenants with a bound on
+// pushes in flight: together they reach the bound exactly.
 func (s *suite) claimBound() {
 	const rounds, workers, most = 5, 8, 5
 	s.newTenants("acme", "beta")

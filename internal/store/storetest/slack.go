@@ -16,7 +16,7 @@ func (s *suite) storedClick(of string, more ...func(*gatehouse.SlackClick)) *gat
 	now := s.now()
 	id := "clk_" + s.next()
 	c := &gatehouse.SlackClick{
-		ID: id, Tenant: of, CreatedAt: now, Key: sha256.Sum256([]byte(id)), Channel: "ops", Place: "C1", TS: "1.2",
+		ID: id, Tenant: of, CreatedAt: now, Key: sha256.Sum256([]byte(id)), Channel: "ops", SlackChannel: "C1", TS: "1.2",
 		Issuer: "slack:T1", User: "U1", ActionID: "act_1", Digest: "sha256:0011223344556677",
 		Choice: gatehouse.Approve, Reason: "\u202e<b>", DueAt: &now,
 	}

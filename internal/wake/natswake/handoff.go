@@ -124,7 +124,7 @@ func (h *Handoff) consumer(ctx context.Context, js jetstream.JetStream) (jetstre
 	ctx, cancel := context.WithTimeout(ctx, roundTrip)
 	defer cancel()
 	_, err := js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: h.stream, Description: "Hints at pushes; the leases in Gatehouse's database decide.",
+		Name: h.stream, Description: "Hints about pushes; the leases in Gatehouse's database decide.",
 		Subjects: []string{h.subject}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.MemoryStorage,
 		Discard: jetstream.DiscardOld, MaxMsgs: queueBound, MaxAge: queueAge, Duplicates: queueWindow,
 	})

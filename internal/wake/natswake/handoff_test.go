@@ -105,7 +105,10 @@ func TestOneDispatcherIsWoken(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatalf("push %d is not handed over", i)
 		}
-		eventually(t, "the push is acknowledged", func() bool { s := queue(t, js); return s.Msgs == 0 && s.LastSeq > uint64(i) })
+		eventually(t, "the push is acknowledged", func() bool {
+			s := queue(t, js)
+			return s.Msgs == 0 && s.LastSeq > uint64(i)
+		})
 		silent(t, one, "both dispatchers are woken")
 		silent(t, two, "both dispatchers are woken")
 	}

@@ -71,14 +71,14 @@ func (c *Carrier) Run(ctx context.Context, out *wake.Queue, deliver func(string)
 	for failing := false; ctx.Err() == nil; retry.Pause(ctx) {
 		err := c.session(ctx, out, deliver, func() {
 			if failing {
-				c.log.InfoContext(ctx, "hints from other replicas by PostgreSQL again")
+				c.log.InfoContext(ctx, "hints from other replicas arrive by PostgreSQL again")
 			}
 			failing = false
 			retry.Succeeded()
 		})
 		if ctx.Err() == nil && !failing {
 			failing = true
-			c.log.WarnContext(ctx, "no hints from other replicas by PostgreSQL; polling continues", "error", err)
+			c.log.WarnContext(ctx, "no hints arrive from other replicas by PostgreSQL; polling continues", "error", err)
 		}
 	}
 }

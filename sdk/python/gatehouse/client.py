@@ -128,7 +128,7 @@ class Client:
         return self._call("POST", "/pushes/lease", body, once=False, timeout=wait + 30)
 
     def heartbeat_push(self, push_id: str, generation: int, *, lease: float = 60) -> Dict[str, Any]:
-        """Extends a lease by lease seconds. If the answer has cancel set, the holder should stop."""
+        """Extends a lease by lease seconds. If cancel is true in the answer, the holder should stop."""
         body = {"generation": generation, "lease": _seconds(lease)}
         return self._call("POST", _path("pushes", push_id, "heartbeat"), body, once=False)
 

@@ -131,7 +131,7 @@ export class Client {
     return leased ?? [];
   }
 
-  /** Extends a lease by lease seconds. If the answer has cancel set, the holder should stop. */
+  /** Extends a lease by lease seconds. If cancel is true in the answer, the holder should stop. */
   heartbeatPush(id: string, generation: number, lease = 60): Promise<LeaseState> {
     const body = { generation, lease: seconds(lease) };
     return this.call("POST", path("pushes", id, "heartbeat"), body, { idempotencyKey: null });
