@@ -58,8 +58,8 @@ type Principal struct {
 	// Disabled principals cannot act, and their votes do not count.
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
-	// ApproverSince is when the principal last gained the right to approve; nil
-	// when the principal has had it since CreatedAt, or never had it.
+	// ApproverSince is when the principal last gained the right to approve, or, with
+	// that right, got credentials from somebody else; nil for neither since CreatedAt.
 	ApproverSince *time.Time `json:"approver_since,omitempty"`
 }
 

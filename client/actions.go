@@ -161,8 +161,9 @@ func (c *Client) Rebase(ctx context.Context, id string) (*gatehouse.Action, erro
 	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/rebase"), nil)
 }
 
-// Edit replaces a pending action with a revision that has the caller's edited change. The caller must
-// be permitted to decide the action, whose proposer stays the same.
+// Edit replaces a pending action with a revision that has the caller's edited change; the proposer stays the same.
+// The caller must be permitted to decide the action. An operator can also edit a failed action whose content the
+// target refused.
 func (c *Client) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	return post[gatehouse.Action](ctx, c, true, actionPath(id, "/edit"), e)
 }

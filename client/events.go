@@ -55,7 +55,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 	}
 }
 
-// stopped wraps an error that ends Follow, such as one of the caller's function.
+// stopped wraps an error that ends Follow, such as an error from the caller's function.
 type stopped struct{ err error }
 
 func (s *stopped) Error() string { return s.err.Error() }

@@ -156,7 +156,7 @@ func (r *Receiver) Handler(fn func(context.Context, *Webhook) error) http.Handle
 		hook, err := r.Verify(req.Header, body)
 		switch {
 		case errors.Is(err, ErrSignature):
-			http.Error(w, "the signature is wrong, or its time is too far from this clock", http.StatusUnauthorized)
+			http.Error(w, "the webhook has no valid signature, or its time is too far from this clock", http.StatusUnauthorized)
 		case err != nil:
 			http.Error(w, "the body cannot be parsed", http.StatusBadRequest)
 		case fn(req.Context(), hook) != nil:

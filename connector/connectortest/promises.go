@@ -120,7 +120,7 @@ func unknownOperation(t *testing.T, f *Fixture) {
 func (f *Fixture) wantEffects(t *testing.T, want int) {
 	t.Helper()
 	if got := f.Effects(t); got != want {
-		t.Errorf("the target has made %d changes, want %d", got, want)
+		t.Errorf("the connector has made %d changes at the target, want %d", got, want)
 	}
 }
 

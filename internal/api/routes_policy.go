@@ -87,8 +87,9 @@ func (s *Server) policyRoutes() []route {
 		}, {
 			method: "POST", path: "/policies/{id}/activate", name: "activatePolicy", tag: tagPolicy,
 			summary: "Make a stored version the active one",
-			doc:     "{id} is its number. Actions keep the version that judged them; the active one can only veto.",
-			roles:   admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
+			doc: "{id} is its number. An action keeps the version that judged it; the active version can only veto the " +
+				"action.",
+			roles: admins, changesRights: true, object: ObjectPolicy, status: http.StatusOK,
 			out:   typeOf[gatehouse.PolicyVersion](),
 			codes: []gatehouse.Code{gatehouse.CodePolicyGated},
 			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
@@ -102,7 +103,7 @@ func (s *Server) policyRoutes() []route {
 			method: "POST", path: "/policies/explain", name: "explainPolicy", tag: tagPolicy,
 			summary: "Show how a proposal would be judged", doc: "Takes a proposal and stores nothing. It is judged as a " +
 				"proposal of the caller. If fewer people may answer than must approve, the outcome is deny, with that reason " +
-				"first; without the role proposer, the caller is not excluded.",
+				"first. Only a caller with the role proposer counts as the proposer, who may not answer.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Explanation](),
 			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 			example: exampleProposal,

@@ -60,8 +60,6 @@ var reviewQuery = []param{
 	{name: "reason", max: gatehouse.MaxNotesBytes, doc: "The reason, unless the body has one."},
 }
 
-const reviewDoc = "Needs no key: the token authorizes reading. "
-
 var (
 	reviewCodes = []gatehouse.Code{gatehouse.CodeBadToken}
 	decideCodes = []gatehouse.Code{
@@ -77,14 +75,16 @@ var reviewRoutes = []route{
 	{
 		method: "GET", path: "/reviews/{review_id}", name: "getReview", tag: tagDecisions, open: true,
 		summary: "Read a review by its link",
-		doc:     reviewDoc + "It changes nothing. state is pending, decided, expired, superseded, revoked or not_yours.",
-		status:  http.StatusOK, out: typeOf[reviewAnswer](), query: reviewQuery[:1], codes: reviewCodes,
+		doc: "Needs no key: the token authorizes reading. It changes nothing. state is pending, decided, expired, " +
+			"superseded, revoked or not_yours.",
+		status: http.StatusOK, out: typeOf[reviewAnswer](), query: reviewQuery[:1], codes: reviewCodes,
 	}, {
 		method: "POST", path: "/reviews/{review_id}/approve", name: "approveReview", tag: tagDecisions,
 		open: true, decides: "link",
 		summary: "Approve by a link",
-		doc: reviewDoc + "Deciding needs another proof: the recipient's API key in Authorization, or the code of the mail " +
-			"where the policy lets a code decide. The edit token is not needed. L4 and L5 are not decided by a link.",
+		doc: "The token authorizes only reading. Deciding also needs the recipient's API key in Authorization or, if " +
+			"the policy lets a code decide, the code in the mail. The edit token is not needed. L4 and L5 are not " +
+			"decided by a link.",
 		status: http.StatusOK, out: typeOf[gatehouse.Answer](), query: reviewQuery, codes: decideCodes,
 	}, {
 		method: "POST", path: "/reviews/{review_id}/reject", name: "rejectReview", tag: tagDecisions,

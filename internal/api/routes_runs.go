@@ -89,8 +89,8 @@ func (s *Server) runRoutes() []route {
 			method: "GET", path: "/runs/{id}", name: "getRun", tag: tagRuns,
 			summary: "Read a run, or wait for a change of it",
 			doc: "Returns the run with its steps. With wait, the server answers when the run has ended or changed, or " +
-				"after the given time: 200 with its present state. With since, the position of a run that was read, the server " +
-				"answers at once if the run has changed since: no change between two waits is missed.",
+				"after the given time: 200 with its present state. With since, the member position of an earlier answer, the " +
+				"server answers at once if the run has changed since: no change between two waits is missed.",
 			object: ObjectRun, status: http.StatusOK, out: typeOf[gatehouse.Run](),
 			query: []param{
 				{name: "wait", kind: paramWait, doc: "How long to wait, such as 30s; at most 60s."},
@@ -215,7 +215,7 @@ func (s *Server) getRunEvidence(ctx context.Context, c *call) (reply, error) {
 		return reply{value: b}, nil
 	}
 	h.Set("ETag", `"`+b.SHA256+`"`)
-	// A store id has only letters, digits and underscores.
+	// A run's id has only letters, digits and underscores.
 	h.Set("Content-Disposition", `attachment; filename="evidence-`+b.RunID+`.zip"`)
 	writeBytes(c.w, http.StatusOK, headerZip, b.Archive)
 	return reply{written: true}, nil

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An item that failed waits for first, and twice as long after each further failure, up to longest.
+// The first failure sets an item aside for the time first; each further failure doubles the time, up to longest.
 const (
 	first   = time.Second
 	longest = 5 * time.Minute

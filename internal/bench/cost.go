@@ -34,7 +34,7 @@ func (checked) Check(context.Context, connector.Call) (connector.State, error) {
 	return connector.State{Matches: true}, nil
 }
 
-// cost compares decisions that do more work with plain ones.
+// cost compares plain decisions with decisions that do more work.
 func (r *runner) cost(ctx context.Context) error {
 	err := r.costOf(ctx, "checked", "decisions that read their target", "decisions that do not read their target",
 		checkedTarget, []dispatch.Target{{Name: "shop", Connector: checked{}}},

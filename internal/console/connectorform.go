@@ -36,7 +36,7 @@ type ConnectorTrial struct {
 	Shown, Problem, Untested string
 }
 
-// ConnectorStatus says which version of the connectors in the store this server runs.
+// ConnectorStatus compares the version of the connectors that this server runs with the stored one.
 type ConnectorStatus struct {
 	Running, Stored int
 	// Problem says why they differ; "" when the stored version runs.
@@ -232,7 +232,7 @@ func (c *Console) edited(v *view, p *connectorForm, e ConnectorEntry) (source st
 		return "", 0, gatehouse.E(gatehouse.CodeInvalid, "name: %s", gatehouse.NameRule)
 	}
 	if !p.stored {
-		if _, there := c.cfg.Connectors.ConnectorEntry(newest.Source, p.Name); there == nil {
+		if _, missing := c.cfg.Connectors.ConnectorEntry(newest.Source, p.Name); missing == nil {
 			return "", 0, gatehouse.E(gatehouse.CodeAlreadyExists, "the store has a connector %s already",
 				gatehouse.Quote(p.Name))
 		}

@@ -57,7 +57,7 @@ func (v *view) render(status int, title, section string, body templ.Component) e
 	return v.write(status, layout(v, body))
 }
 
-// pages reuses buffers between requests: a page takes some hundred kilobytes.
+// pages reuses buffers between requests: a page takes hundreds of kilobytes.
 var pages = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // maxKept limits the size of reused buffers, in bytes; a full inbox fits.

@@ -199,7 +199,7 @@ func (g *Gate) UpdatePrincipal(
 			}
 			return nil, gatehouse.Violations{{Pointer: pointer, Detail: "an administrator cannot lock itself out"}}.Err()
 		}
-		approverSince(&before, p, tx.Now())
+		setApproverSince(&before, p, tx.Now())
 		if err := tx.UpdatePrincipal(p); err != nil {
 			return nil, err
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// approverSince sets ApproverSince when a principal gains the right to approve, for
+// setApproverSince sets ApproverSince when a principal gains the right to approve, for
 // the first time or again. before is its earlier state, nil for a new principal.
-func approverSince(before, after *gatehouse.Principal, now time.Time) {
+func setApproverSince(before, after *gatehouse.Principal, now time.Time) {
 	could := before != nil && !before.Disabled && before.Has(gatehouse.RoleApprover)
 	can := !after.Disabled && after.Has(gatehouse.RoleApprover)
 	if can && !could {

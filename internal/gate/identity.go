@@ -148,7 +148,7 @@ func (g *Gate) insertTenant(tx gatehouse.Tx, id string, by author) error {
 func insertPrincipal(
 	tx gatehouse.Tx, p *gatehouse.Principal, by author, key [32]byte, keyID string, edit *[32]byte,
 ) error {
-	approverSince(nil, p, tx.Now())
+	setApproverSince(nil, p, tx.Now())
 	if err := tx.InsertPrincipal(p); err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ const (
 	PolicyOperation = "apply_policy"
 )
 
-// sourceText is the JSON form of a change, and of its pre-image, of a policy or of the connectors in the store.
+// sourceText is the JSON form of a policy, or of the connectors in the store, in a change and in its pre-image.
 type sourceText struct {
 	Source string `json:"source"`
 }

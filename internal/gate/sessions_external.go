@@ -83,7 +83,7 @@ func (g *Gate) findExternal(tx gatehouse.Tx, e gatehouse.ExternalSignIn) (*gateh
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	approverSince(nil, p, tx.Now())
+	setApproverSince(nil, p, tx.Now())
 	if err := tx.InsertPrincipal(p); err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func mapRoles(tx gatehouse.Tx, p *gatehouse.Principal, e gatehouse.ExternalSignI
 	}
 	before := *p
 	p.Roles = roles
-	approverSince(&before, p, tx.Now())
+	setApproverSince(&before, p, tx.Now())
 	if err := tx.UpdatePrincipal(p); err != nil {
 		return err
 	}

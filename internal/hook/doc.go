@@ -6,8 +6,8 @@
 // github: X-Hub-Signature-256 is "sha256=" and the hexadecimal HMAC-SHA256 of the body
 // (https://docs.github.com/en/webhooks/using-webhooks/validating-webhook-deliveries).
 // X-GitHub-Delivery names the delivery and X-GitHub-Event the event. Neither is signed, and
-// there is no signed time. So an attacker who replays a delivery can give it another name: a
-// workflow that must not run twice takes its ref from the body.
+// there is no signed time. So an attacker who replays a delivery can give it another name. A
+// workflow that must not run twice should take its ref from the body.
 //
 // servicenow: ServiceNow documents no signature of outbound webhooks; the author of a business
 // rule or a flow decides what it sends. It does document the HMAC header of its own REST

@@ -58,10 +58,10 @@ type frameError struct {
 
 func (e *frameError) Error() string { return e.detail }
 
-// parseFrame parses a line without its end. It refuses everything that two
-// parsers could read differently: member names in another case, duplicate or
-// unknown members, invalid UTF-8, and carriage returns, which some readers take
-// for the end of a line.
+// parseFrame parses a line without its end. It refuses what two parsers
+// could read differently: duplicate members, names of the frame's own members in
+// another case, unknown members of the frame, invalid UTF-8, and carriage
+// returns, which some readers take for the end of a line.
 func parseFrame(raw []byte, depth int) (*frame, error) {
 	if bytes.IndexByte(raw, '\r') >= 0 {
 		return nil, &frameError{code: codeParse, detail: "the frame has a carriage return in it"}
@@ -152,11 +152,11 @@ func (f *frame) checkID() string {
 	return "the id is neither a string nor a number"
 }
 
-// toolMethod reports whether a lenient server could read a method, in any
-// spelling, as one about tools.
+// toolMethod reports whether a lenient server, which ignores case and spacing,
+// could read a method as one about tools.
 func toolMethod(method string) bool {
-	folded := strings.TrimFunc(method, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
-	head, _, _ := strings.Cut(folded, "/")
+	trimmed := strings.TrimFunc(method, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	head, _, _ := strings.Cut(trimmed, "/")
 	return strings.EqualFold(strings.TrimSpace(head), "tools")
 }
 

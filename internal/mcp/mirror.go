@@ -87,7 +87,7 @@ func declaredMirrors(schema []byte, path []string, out []mirroredArgument) []mir
 	}
 	for _, m := range members(properties) {
 		here := append(path[:len(path):len(path)], m.name)
-		if header := text(memberOf(m.value, "x-mcp-header")); headerName(header) {
+		if header := text(memberOf(m.value, "x-mcp-header")); isToken(header) {
 			out = append(out, mirroredArgument{here, header})
 		}
 		out = declaredMirrors(m.value, here, out)
@@ -95,8 +95,8 @@ func declaredMirrors(schema []byte, path []string, out []mirroredArgument) []mir
 	return out
 }
 
-// headerName reports whether s is a token of RFC 9110.
-func headerName(s string) bool {
+// isToken reports whether s is a token of RFC 9110.
+func isToken(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(c rune) bool {
 		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') &&
 			!strings.ContainsRune("!#$%&'*+-.^_`|~", c)

@@ -8,11 +8,11 @@
 // and queueLeaves). Any other difference ends the command before a row is
 // written.
 //
-// The first transaction on the target, before a store's tables exist, creates
-// the table gatehouse_move. It identifies the state of the folder (its clock
-// and last batch) and keeps servers away until finished_at is set. Once the
-// tables exist, the next transaction drops the foreign keys and saves their
-// definitions. Then each table is copied in batches, in primary key order. A
+// The first transaction on the target creates the table gatehouse_move, even
+// if the target has no tables of a store yet. The table identifies the state of
+// the folder (its clock and last batch) and keeps servers away until finished_at
+// is set. Once the store's tables exist, the next transaction drops the foreign
+// keys and saves their definitions. Then each table is copied in batches, in primary key order. A
 // batch is one transaction: its rows by COPY, and the table's progress with the
 // key of the last row. Afterwards the audit log's leaves that have no number are queued; the
 // foreign keys are restored, one transaction each, which checks all rows; the

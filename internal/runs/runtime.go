@@ -13,7 +13,7 @@ import (
 
 // RuntimeConfig configures a Runtime. A zero field means its default.
 type RuntimeConfig struct {
-	// Workers bounds the steps that execute at a time; 16 by default.
+	// Workers bounds the steps that execute at the same time; 16 by default.
 	Workers int
 	// Weights are the shares of tenants and workspaces; nil means equal shares.
 	Weights Weights

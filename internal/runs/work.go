@@ -44,7 +44,7 @@ type work struct {
 	def  *workflow.Definition
 	spec *workflow.Step
 	// skip means to skip the step, fanOut to create one step per item. Otherwise the
-	// step is executed with its input, in with, and its idempotency key, in key.
+	// step is executed: with is its input, and key its idempotency key.
 	skip   bool
 	items  []gatehouse.JSON
 	fanOut bool
@@ -67,7 +67,7 @@ func mistake(code, format string, args ...any) *gatehouse.Failure {
 	return &gatehouse.Failure{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// failure returns a permanent failure for the step under its lease.
+// failure returns f as a permanent failure, with the generation of the step's lease.
 func (w *work) failure(f *gatehouse.Failure) gatehouse.StepFailure {
 	return gatehouse.StepFailure{Generation: w.step.Generation, Code: f.Code, Detail: f.Detail}
 }
@@ -78,11 +78,13 @@ func (r *Runs) prepare(ctx context.Context, step *gatehouse.Step) (w *work, fail
 	if w, failure = r.prepareAlone(step); w != nil {
 		return w, failure, nil
 	}
-	return r.prepareWith(ctx, step)
+	return r.prepareFromStore(ctx, step)
 }
 
-// prepareWith is prepare with reads from the store allowed.
-func (r *Runs) prepareWith(ctx context.Context, step *gatehouse.Step) (w *work, failure *gatehouse.Failure, err error) {
+// prepareFromStore is prepare with reads from the store allowed.
+func (r *Runs) prepareFromStore(
+	ctx context.Context, step *gatehouse.Step,
+) (w *work, failure *gatehouse.Failure, err error) {
 	err = r.Store.View(ctx, step.Tenant, func(tx gatehouse.ReadTx) (err error) {
 		w = &work{step: step}
 		if w.run, err = tx.FindRunHead(step.RunID); err != nil {
@@ -172,7 +174,7 @@ func (w *work) evaluate(scope *workflow.Scope) *gatehouse.Failure {
 }
 
 // idempotencyKey returns the workflow's own key, else a key made of the run, the
-// step and, if the step has one, its target.
+// step and, for a connector step, its target.
 func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 	if w.spec.IdempotencyKey != nil {
 		return w.spec.Key(scope)
@@ -292,7 +294,7 @@ func (r *Runs) fanOut(ctx context.Context, w *work, worker string) error {
 	})
 }
 
-// earlierItems returns, by key, the step's items in the latest retried run that has any.
+// earlierItems returns, by key, the step's items in the nearest run, back along RetryOf, that has any.
 // That run has already copied the items of earlier runs.
 func (m *runTx) earlierItems(key string) (map[string]*gatehouse.Step, error) {
 	for run := m.run; run.RetryOf != "" && !redoes(run, m.def, key); {
@@ -421,13 +423,12 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns when the step's present attempt started or, if the step was never leased, the argument
-// otherwise. A step leased by an older server keeps the start of its first attempt, but a later attempt starts
-// no earlier than its ReadyAt.
-func began(s *gatehouse.Step, otherwise time.Time) time.Time {
+// began returns when the step's present attempt started, or never for a step that was never leased. An older server
+// kept the start of the first attempt; a later attempt therefore starts at ReadyAt, if that is later.
+func began(s *gatehouse.Step, never time.Time) time.Time {
 	switch {
 	case s.StartedAt == nil:
-		return otherwise
+		return never
 	case s.ReadyAt != nil && s.ReadyAt.After(*s.StartedAt):
 		return *s.ReadyAt
 	}
@@ -519,7 +520,7 @@ func (m *runTx) cached(s *gatehouse.Step, w *work) (done bool, err error) {
 	// Waiting for it does not count as an attempt.
 	s.Attempts--
 	next := m.tx.Now().Add(keyWait)
-	s.Failure = mistake("key_in_use", "the step %s is executing under the same idempotency key", other.ID)
+	s.Failure = mistake("key_in_use", "the step %s has the same idempotency key, and is unfinished", other.ID)
 	s.DueAt = &next
 	return true, m.park(s, gatehouse.StepRetrying, member("code", s.Failure.Code), member("other", other.ID))
 }
@@ -574,5 +575,5 @@ func (m *runTx) sameQuestion(w *work, other *gatehouse.Step) (bool, error) {
 	return a.RiskLevel >= w.spec.Risk && a.Approval != nil && (!w.spec.TwoPerson || a.Approval.Required >= 2), nil
 }
 
-// keyWait is how long a step waits for another step with the same key.
+// keyWait is the pause before a step looks again for the result of another step with its key.
 const keyWait = 5 * time.Second

@@ -232,7 +232,7 @@ func bootstrapOnce(g *term.IO, n *Node, data string) (err error) {
 	return nil
 }
 
-// administered reports whether a store has an administrator.
+// administered reports whether the default tenant has a principal; Bootstrap makes the first one an administrator.
 func administered(ctx context.Context, store gatehouse.Store) (bool, error) {
 	var made bool
 	err := store.View(ctx, gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
@@ -268,7 +268,7 @@ func newLogger(g *term.IO, format, level string) *slog.Logger {
 	return slog.New(newLogHandler(g.Stderr, format, level))
 }
 
-// safeJSONWriter escapes invisible characters in JSON documents, one per Write: slog's
+// safeJSONWriter escapes invisible characters in JSON; each Write has one document. slog's
 // text handler quotes such characters, its JSON handler does not.
 type safeJSONWriter struct{ io.Writer }
 

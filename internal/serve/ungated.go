@@ -46,9 +46,9 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 	type place struct{ operation, entity string }
 	type finding struct {
 		// whole is the declaration for the operation itself; its Level is 0 if only fields are open.
-		whole  connector.Declaration
-		fields []string
-		as     policy.Opening
+		whole   connector.Declaration
+		fields  []string
+		opening policy.Opening
 	}
 	var order []place
 	found := make(map[place]*finding)
@@ -62,16 +62,16 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 		at := place{d.Operation, d.EntityType}
 		f := found[at]
 		if f == nil {
-			f = &finding{as: as}
+			f = &finding{opening: as}
 			found[at] = f
 			order = append(order, at)
 		}
-		f.as.Sure = f.as.Sure && as.Sure
+		f.opening.Sure = f.opening.Sure && as.Sure
 		switch {
 		case d.Field != "":
 			f.fields = append(f.fields, fmt.Sprintf("%s (%s)", d.Field, d.Level))
 		case d.Level > f.whole.Level:
-			f.whole, f.as.As = d, as.As
+			f.whole, f.opening.As = d, as.As
 		}
 	}
 	out := make([]string, len(order))
@@ -84,19 +84,19 @@ func opened(target, tenant string, declared []connector.Declaration, p *policy.P
 			what += " of any entity type"
 		}
 		verb := "allows"
-		if !f.as.Sure {
+		if !f.opening.Sure {
 			verb = "can allow"
 		}
 		fields := "changes of " + strings.Join(f.fields, ", ")
 		switch {
 		case f.whole.Level == 0:
 			what += ": the policy " + verb + " " + fields
-		case len(f.fields) > 0: // they raise the level
+		case len(f.fields) > 0: // each field is named with its own level
 			what += fmt.Sprintf(" (%s): the policy %s it, and %s,", f.whole.Level, verb, fields)
 		default:
 			what += fmt.Sprintf(" (%s): the policy %s it", f.whole.Level, verb)
 		}
-		out[i] = fmt.Sprintf("%s without a person in tenant %s, for instance as %s", what, tenant, f.as.As)
+		out[i] = fmt.Sprintf("%s without a person in tenant %s, for instance as %s", what, tenant, f.opening.As)
 	}
 	return out
 }

@@ -197,7 +197,8 @@ func (m *reviewer) tookBack(msg undone) tea.Cmd {
 	switch {
 	case len(msg.ids) == 0:
 	case len(msg.ids) == 1 && msg.next[0].Status != gatehouse.StatusPending:
-		text = "Undone. The policy denies it now: " + strings.Join(msg.next[0].Policy.Reasons, "; ")
+		text = strings.TrimSuffix("Undone. The policy denies it now: "+
+			strings.Join(msg.next[0].Policy.Reasons, "; "), ".") + "."
 	case len(msg.ids) == 1:
 		text = "Undone: it is pending again, as " + msg.next[0].ID + "."
 	default:

@@ -35,7 +35,7 @@ func (s *suite) runMoves() {
 			}
 		}
 	}
-	// MoveRun refuses a move whose from differs from the stored state, even if the transition table has the move.
+	// MoveRun refuses a move from another state than the stored one, even if the transition table has the move.
 	r, _ := s.one(w)
 	s.moveRun(r, gatehouse.RunRunning)
 	stale := *r
