@@ -37,9 +37,10 @@ document, with the JSON Schema of its input, a class and a level, and writes all
 a file. The configuration names that file as import: file:FILE; addresses and
 credentials are the configuration's, never the document's.
 
-Nothing in the file can be proposed before a person has accepted it: read it, then name
-the operations with --accept. Import again when the document has changed. Operations
-that differ from their accepted form are disabled until they are accepted again.
+Nothing in the file can be proposed before a person has accepted it: read it, then
+name the operations with --accept. Import again when the document has changed.
+Operations that differ from their accepted form are disabled until they are accepted
+again.
 
 --propose does the same for an http connector in the store. The new operations are an
 action of L4 that somebody else approves, and the command exits 8. Address and

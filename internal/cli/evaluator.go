@@ -93,9 +93,9 @@ type evaluateCmd struct {
 
 func (*evaluateCmd) Help() string {
 	return `
-Only a registered evaluator can use this command, with its own key. The result decides nothing. Give the
-digest of the action that you have read, so that the result cannot belong to another
-revision.
+Only a registered evaluator can use this command, with its own key. The result decides
+nothing. Give the digest of the action that you have read, so that the result cannot
+belong to another revision.
 
 Examples:
 

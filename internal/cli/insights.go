@@ -27,9 +27,9 @@ long people took to decide: half of the decisions, 90 % and 99 %.
 they have waited. Piped, the columns are: risk, up to 15m, 1h, 4h, 1d, longer.
 
 --decisions counts the requests for a decision in the whole tenant and over all
-replicas, from the UTC day of --since on, with a delay of a few seconds. Piped, the columns
-are: endpoint, won, voted, replayed, conflict, refused. An agent that reads only
-its own actions gets none.
+replicas, from the UTC day of --since on, with a delay of a few seconds. Piped, the
+columns are: endpoint, won, voted, replayed, conflict, refused. An agent that reads
+only its own actions gets none.
 
 Examples:
 

@@ -256,7 +256,8 @@ type mandateResumeCmd struct {
 func (*mandateResumeCmd) Help() string {
 	return `
 Only an approver who may decide the agent's actions can resume a mandate. After a
-failure, look at the action first. The command needs your edit token (GATEHOUSE_EDIT_TOKEN).
+failure, look at the action first. The command needs your edit token
+(GATEHOUSE_EDIT_TOKEN).
 
 Examples:
 

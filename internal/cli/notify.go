@@ -122,9 +122,9 @@ type notifyRetryCmd struct {
 
 func (*notifyRetryCmd) Help() string {
 	return `
-Sends again a message that failed or that waits for another try. With --all-since, sends
-all failed messages since then; without --yes it only lists them. A second call finds
-only messages that have failed again.
+Sends again a message that failed or that waits for another try. With --all-since,
+sends all failed messages since then; without --yes it only lists them. A second call
+finds only messages that have failed again.
 
 Examples:
 
@@ -185,9 +185,9 @@ type notifyTestCmd struct {
 func (*notifyTestCmd) Help() string {
 	return `
 Sends a test message, and prints the channel's answer. A channel that has one receiver
-for all messages, such as a chat channel or a URL, sends the test there; any other sends
-the test to you. A channel that is off because its receiver is gone is on again after a
-successful test.
+for all messages, such as a chat channel or a URL, sends the test there; any other
+sends the test to you. A channel that is off because its receiver is gone is on again
+after a successful test.
 
 Examples:
 

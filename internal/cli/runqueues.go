@@ -14,9 +14,9 @@ type runQueuesCmd struct{}
 func (*runQueuesCmd) Help() string {
 	return `
 Lists the tools with ready steps, the steps and pushes that each worker holds, and the
-next run of each schedule. Workers without a lease are not listed. Piped, the columns are: queue,
-worker or schedule; its name; its content; a time: since when the oldest step is ready,
-when the lease ends, or when the next run starts.
+next run of each schedule. Workers without a lease are not listed. Piped, the columns
+are: queue, worker or schedule; its name; its content; a time: since when the oldest
+step is ready, when the lease ends, or when the next run starts.
 
 Examples:
 

@@ -73,8 +73,8 @@ type secretSetCmd struct{ secretInput }
 func (*secretSetCmd) Help() string {
 	return `
 Reads the value from stdin, or, on a terminal, asks for it without showing it. One
-line break at the end is left out. The command needs your edit token (GATEHOUSE_EDIT_TOKEN),
-and all administrators are notified.
+line break at the end is left out. The command needs your edit token
+(GATEHOUSE_EDIT_TOKEN), and all administrators are notified.
 
 Examples:
 
