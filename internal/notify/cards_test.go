@@ -2,6 +2,7 @@ package notify_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"runtime"
 	"strings"
@@ -96,6 +97,44 @@ func TestCardAfterCrash(t *testing.T) {
 		o.Clock.Advance(time.Minute)
 		o.settle()
 		if card := o.card(a); card.Button("Approve") != nil || !strings.Contains(card.All(), "Approved by ana") {
+			t.Errorf("the card: %s", card.All())
+		}
+	})
+}
+
+// uncommitted is a store whose transactions of queues do not commit.
+type uncommitted struct{ gatehouse.Store }
+
+var errUncommitted = errors.New("the commit failed")
+
+func (u uncommitted) UpdateQueues(ctx context.Context, fn func(gatehouse.Queues) error) error {
+	return u.Store.UpdateQueues(ctx, func(q gatehouse.Queues) error { return errors.Join(fn(q), errUncommitted) })
+}
+
+// TestCardWithoutAClaim: a claim that was not committed is none: another server may rewrite the card.
+func TestCardWithoutAClaim(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, w *world) {
+		o := newOffice(t, w)
+		a := o.Propose("walnuts", "price_change", 12)
+		o.spread(o.notifier)
+		o.settle()
+		o.Decide(a, "ana", gatehouse.Approve)
+		o.spread(o.notifier)
+		kept := o.Store
+		o.Store = uncommitted{kept}
+		o.open()
+		o.Clock.Advance(time.Minute)
+		if _, err := o.notifier.WriteCards(t.Context(), "slack"); !errors.Is(err, errUncommitted) {
+			t.Errorf("error %v", err)
+		}
+		if card := o.card(a); card.Button("Approve") == nil {
+			t.Errorf("the card was rewritten: %s", card.All())
+		}
+		o.Store = kept
+		o.open()
+		o.settle()
+		if card := o.card(a); card.Button("Approve") != nil {
 			t.Errorf("the card: %s", card.All())
 		}
 	})
