@@ -159,11 +159,12 @@ func (s *Server) actionRoutes() []route {
 				"target refused: its dead letter is closed, and the action stays failed. Takes the whole new change, or a JSON " +
 				"merge patch (RFC 7396) of the old one, with the digest of what was seen and a note for the proposer. It makes " +
 				"a new revision: the proposer stays, edited_by names the caller, edit.changes has each differing field, with " +
-				"the proposer's and the editor's value, and the policy judges the edited change. The old action becomes superseded, and its votes do not carry over. The editor may approve the " +
-				"revision where the policy allows it: alone up to L3 unless its edits.approve_up_to says otherwise, and as one " +
-				"of several. With approve, the caller's approval is stored with the edit, or neither is. With dry_run nothing is " +
-				"stored, and the answer is the revision as it would be: 200, without id and digest. The reason of cannot_edit is one " +
-				"of unchanged, denied, not_editable or proposer_disabled; for a correction also others_approve or " +
+				"the proposer's and the editor's value, and the policy judges the edited change. The old action becomes " +
+				"superseded, and its votes do not carry over. The editor may approve the revision where the policy allows " +
+				"it: alone up to L3 unless its edits.approve_up_to says otherwise, and as one of several. With approve, the " +
+				"caller's approval is stored with the edit, or neither is. With dry_run nothing is stored, and the answer is " +
+				"the revision as it would be: 200, without id and digest. The reason of cannot_edit is one of unchanged, " +
+				"denied, not_editable or proposer_disabled; for a correction also others_approve or " +
 				"dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,

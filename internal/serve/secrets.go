@@ -141,7 +141,8 @@ func (s *storeSecrets) indexUsers() {
 func (s *storeSecrets) run(ctx context.Context, hints usecase.Hints) {
 	follow(ctx, hints, usecase.TopicSecrets, secretsInterval, func() {
 		if err := errors.Join(s.refresh(ctx), s.storeLastUses(ctx)); err != nil && ctx.Err() == nil {
-			s.log.ErrorContext(ctx, "the secrets of the store could not be applied to all connectors, or their last use not stored",
+			s.log.ErrorContext(ctx,
+				"the secrets of the store could not be applied to all connectors, or their last use not stored",
 				"error", err)
 		}
 	})
