@@ -70,6 +70,13 @@ func TestDelegationsBeyondTheList(t *testing.T) {
 	if i < 0 || list[i].Delegator == nil || len(list) > 501 {
 		t.Errorf("at %d of %d: %+v", i, len(list), mine)
 	}
+	must(t, w.store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		all, err := gatehouse.Standings(tx, "")
+		if len(all) != 521 {
+			t.Errorf("%d of 521 delegations are in force", len(all))
+		}
+		return err
+	}))
 }
 
 // TestDelegateVotesForAnother: the delegate votes in their own name, for a time,
