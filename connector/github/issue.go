@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,29 +79,43 @@ func (c *Connector) commented(
 	ctx context.Context, call connector.Call,
 ) (made gatehouse.JSON, there bool, failed *connector.Error) {
 	_, number := splitReference(call)
-	query := url.Values{"per_page": {"100"}}
+	query := url.Values{}
 	if from := since(call); from != "" {
 		query.Set("since", from)
 	}
+	at := path(call, "issues", number, "comments")
+	return c.search(ctx, at, query, "", "comments", func(comment gatehouse.JSON) bool {
+		text, _ := rest.TextOf(comment, "body")
+		return strings.Contains(text, mark(call))
+	})
+}
+
+// search searches the pages at a path for an element that an earlier attempt made. A page is a list, or has one in
+// member; what names the elements. If maxPages pages are full, search fails: the element may be on a later page.
+func (c *Connector) search(
+	ctx context.Context, at string, query url.Values, member, what string, made func(element gatehouse.JSON) bool,
+) (element gatehouse.JSON, there bool, failed *connector.Error) {
+	query.Set("per_page", "100")
 	for page := 1; page <= maxPages; page++ {
 		query.Set("page", strconv.Itoa(page))
-		doc, _, failed := c.get(ctx, path(call, "issues", number, "comments"), query)
+		doc, _, failed := c.get(ctx, at, query)
 		if failed != nil {
 			return "", false, failed
 		}
+		if member != "" {
+			doc, _ = doc.Get(member)
+		}
 		elements, _ := doc.Elements()
-		for _, e := range elements {
-			if text, _ := rest.TextOf(e, "body"); strings.Contains(text, mark(call)) {
-				return e, true, nil
-			}
+		if i := slices.IndexFunc(elements, made); i >= 0 {
+			return elements[i], true, nil
 		}
 		if len(elements) < 100 {
 			return "", false, nil
 		}
 	}
 	return "", false, &connector.Error{
-		Kind: connector.Terminal, Code: "too_many_comments",
-		Detail: fmt.Sprintf("at most %d comments are searched for that of an earlier attempt", maxPages*100),
+		Kind: connector.Terminal, Code: "too_many_" + what,
+		Detail: fmt.Sprintf("at most %d %s are searched for that of an earlier attempt", maxPages*100, what),
 	}
 }
 

@@ -2,10 +2,8 @@ package github
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -78,32 +76,20 @@ func (c *Connector) started(
 	ctx context.Context, call connector.Call,
 ) (id gatehouse.JSON, there bool, failed *connector.Error) {
 	_, file := splitReference(call)
-	query := url.Values{"per_page": {"100"}, "event": {"workflow_dispatch"}}
+	query := url.Values{"event": {"workflow_dispatch"}}
 	if from := since(call); from != "" {
 		query.Set("created", ">="+from)
 	}
-	for page := 1; page <= maxPages; page++ {
-		query.Set("page", strconv.Itoa(page))
-		doc, _, failed := c.get(ctx, path(call, "actions", "workflows", file, "runs"), query)
-		if failed != nil {
-			return "", false, failed
-		}
-		list, _ := doc.Get("workflow_runs")
-		runs, _ := list.Elements()
-		for _, run := range runs {
-			if title, _ := rest.TextOf(run, "display_title"); strings.Contains(title, call.ActionID) {
-				id, ok := run.Get("id")
-				return id, ok, nil
-			}
-		}
-		if len(runs) < 100 {
-			return "", false, nil
-		}
+	at := path(call, "actions", "workflows", file, "runs")
+	run, there, failed := c.search(ctx, at, query, "workflow_runs", "runs", func(run gatehouse.JSON) bool {
+		title, _ := rest.TextOf(run, "display_title")
+		return strings.Contains(title, call.ActionID)
+	})
+	if !there {
+		return "", false, failed
 	}
-	return "", false, &connector.Error{
-		Kind: connector.Terminal, Code: "too_many_runs",
-		Detail: fmt.Sprintf("at most %d runs are searched for that of an earlier attempt", maxPages*100),
-	}
+	id, there = run.Get("id")
+	return id, there, nil
 }
 
 // since is a minute before the action was proposed; "" if that time is not known.

@@ -175,8 +175,8 @@ func (g *Gate) ListDelegations(ctx context.Context) (list []*gatehouse.Delegatio
 	return list, err
 }
 
-// setDelegators sets Delegator in the delegations that are in force for the caller. Those that the list, which has an
-// end, lacks are appended.
+// setDelegators sets Delegator in the delegations that are in force for the caller, and appends those that
+// are not in the list, which is limited.
 func setDelegators(list []*gatehouse.Delegation, standings []gatehouse.Standing) []*gatehouse.Delegation {
 	for _, s := range standings {
 		i := slices.IndexFunc(list, func(d *gatehouse.Delegation) bool { return d.ID == s.ID })

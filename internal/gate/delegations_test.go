@@ -49,7 +49,7 @@ func (w *world) wantCode(what string, got, want gatehouse.Code) {
 	}
 }
 
-// TestDelegationsBeyondTheList: an administrator's list has an end, but never lacks a delegation to the administrator
+// TestDelegationsBeyondTheList: an administrator's list is limited, but has every delegation to the administrator
 // that is in force; its Delegator says for whom they may answer.
 func TestDelegationsBeyondTheList(t *testing.T) {
 	t.Parallel()
