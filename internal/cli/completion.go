@@ -26,8 +26,12 @@ Examples:
 `
 }
 
-func (c *completionCmd) Run(g *globals, k *kong.Kong) error {
-	nodes := completions(k.Model.Node)
+func (c *completionCmd) Run(g *globals) error {
+	all, err := newParser(&cli{Globals: *g}, nil)
+	if err != nil {
+		return err
+	}
+	nodes := completions(all.Model.Node)
 	switch c.Shell {
 	case "bash":
 		return bashCompletion(g.Stdout, nodes)

@@ -24,7 +24,7 @@ import (
 func testParser(t *testing.T) *kong.Kong {
 	t.Helper()
 	g, _, _ := testGlobals(t)
-	k, err := newParser(&cli{Globals: *g})
+	k, err := newParser(&cli{Globals: *g}, nil)
 	must(t, err)
 	return k
 }
@@ -152,7 +152,7 @@ func servedMetrics(t *testing.T, dir string, cfg *config.Config) string {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	g, out, errOut := testGlobals(t)
-	parser, err := newParser(&cli{Globals: *g})
+	parser, err := newParser(&cli{Globals: *g}, nil)
 	must(t, err)
 	for _, leaf := range parser.Model.Leaves(true) {
 		path := strings.Fields(leaf.Path())
@@ -162,6 +162,12 @@ func TestHelp(t *testing.T) {
 		}
 		if !strings.HasPrefix(out.String(), "Usage: gatehouse "+strings.Join(path, " ")) {
 			t.Errorf("%v --help prints %q", path, out)
+		}
+		whole := out.String()
+		out.Reset()
+		if alone, err := newParser(&cli{Globals: *g}, path); err != nil || helped(alone, path) != term.ExitDone ||
+			out.String() != whole {
+			t.Errorf("%v --help of a parser of this command alone: %v\n%s\nnot\n%s", path, err, out, whole)
 		}
 		if leaf.Help == "" {
 			t.Errorf("%v has no line of help", path)

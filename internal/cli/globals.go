@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/gatehouse-dev/gatehouse/internal/term"
+import (
+	"github.com/alecthomas/kong"
+
+	"github.com/gatehouse-dev/gatehouse/internal/term"
+)
 
 // globals holds the flags and the state that all commands share. A Run of this package can take it
 // as a parameter; the commands of package serve get only its IO.
@@ -10,6 +14,8 @@ type globals struct {
 	Key       string `help:"Your API key. Better in the environment, where other users of the machine do not see it." env:"GATEHOUSE_KEY" placeholder:"KEY" group:"global"`
 	EditToken string `help:"Your edit token, which deciding needs. Better in the environment." env:"GATEHOUSE_EDIT_TOKEN" placeholder:"TOKEN" group:"global"`
 	AsJSON    bool   `name:"json" help:"Print the API's JSON, one document." group:"global"`
+
+	Release kong.VersionFlag `name:"version" hidden:"" help:"Print the version."`
 
 	term.IO `kong:"-"`
 	// resolved is true after the context was read.

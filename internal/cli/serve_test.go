@@ -61,7 +61,7 @@ func TestServeArguments(t *testing.T) {
 	}
 	g, _, _ := testGlobals(t)
 	c := &cli{Globals: *g}
-	parser, err := newParser(c)
+	parser, err := newParser(c, nil)
 	must(t, err)
 	if _, err := parser.Parse(
 		[]string{"serve", "--roles", "api, dispatcher", "--roles", "feed", "--listen", "[::1]:http", "--nats-url",
