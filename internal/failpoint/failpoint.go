@@ -1,18 +1,22 @@
 // Package failpoint lets a crash test end the process at a named place.
 //
 // A place is one line, failpoint.Here("decide/voted"), between two steps. A crash
-// between them must do no harm. In a usual build, Here is empty, is inlined and
-// leaves nothing behind. With the build tag failpoint, the environment names a place
-// and a number n, and the process kills itself with SIGKILL when it reaches the place
-// for the nth time:
-//
-//	GATEHOUSE_FAILPOINT=decide/voted:3
-//
-// means the third time, counted over all goroutines. Nothing of the process runs
-// after it: no deferred call, no answer, no flush.
+// between them must do no harm. In the product nothing happens there; package trap kills the process.
 package failpoint
 
 import "slices"
+
+var caught func(name string)
+
+// Catch has fn called at each place from now on. A program calls it before it starts goroutines.
+func Catch(fn func(name string)) { caught = fn }
+
+// Here marks a place between two steps.
+func Here(name string) {
+	if caught != nil {
+		caught(name)
+	}
+}
 
 // Names lists every place. A test compares it with the source, and the crash tests kill the
 // process at each of them.

@@ -211,6 +211,11 @@ var wallClocks = []struct{ pkg, file, line, jumpy string }{
 	{"telemetry", "../telemetry/telemetry.go", "max(0, time.Until(all.Now()))", "max(0, all.Now().Sub(jumpyClock()))"},
 }
 
+const trapSource = `package main
+
+import _ "github.com/gatehouse-dev/gatehouse/internal/failpoint/trap"
+`
+
 // jumpySource is a clock whose offset is in the file that envClock names.
 const jumpySource = `
 
@@ -236,9 +241,18 @@ func jumpyClock() time.Time {
 }
 `
 
-// jumpyClocks writes the sources with jumpyClock into dir, and the overlay for the compiler that names them.
-func jumpyClocks(dir string) (overlay string, err error) {
-	replaced := map[string]string{}
+// mortalSources writes the sources of a program with traps at its failpoints and with jumpyClock into dir, and the
+// overlay for the compiler that names them.
+func mortalSources(dir string) (overlay string, err error) {
+	main, err := filepath.Abs("../../cmd/gatehouse/trap.go")
+	if err != nil {
+		return "", err
+	}
+	trap := filepath.Join(dir, "trap.go")
+	if err := os.WriteFile(trap, []byte(trapSource), 0o600); err != nil {
+		return "", err
+	}
+	replaced := map[string]string{main: trap}
 	for _, w := range wallClocks {
 		path, err := filepath.Abs(w.file)
 		if err != nil {

@@ -47,11 +47,11 @@ func run(m *testing.M) int {
 	}
 	mortal = sync.OnceValues(func() (string, error) {
 		path := filepath.Join(dir, "mortal")
-		overlay, err := jumpyClocks(dir)
+		overlay, err := mortalSources(dir)
 		if err != nil {
 			return "", err
 		}
-		return path, build(path, "-tags", "failpoint", "-overlay", overlay)
+		return path, build(path, "-overlay", overlay)
 	})
 	return pgtest.Main(m)
 }
