@@ -147,7 +147,7 @@ type Action struct {
 	Approval *Approval `json:"approval"`
 	// Push is nil until the action is approved.
 	Push *PushSummary `json:"push"`
-	// Receipt is the latest receipt that is not late, nil before the first call.
+	// Receipt is the latest receipt that is not late, nil while there is none.
 	Receipt *Receipt `json:"receipt"`
 	// Supersedes is the id of the revision that this one replaces, "" for the first.
 	Supersedes string `json:"supersedes,omitempty"`

@@ -189,9 +189,12 @@ func CodeOf(err error) Code {
 // Violation is one thing wrong with an input; Pointer is an RFC 6901 JSON pointer.
 type Violation struct {
 	Pointer string `json:"pointer"`
-	// Detail says what is wrong, and completes a sentence about the field.
+	// Detail says what is wrong, as the rest of a sentence that begins with the pointer: "must be 1 to 5".
 	Detail string `json:"detail"`
 }
+
+// UnknownPerson begins the Detail of a violation: no person has the name that follows, in quotes.
+const UnknownPerson = "names a person who does not exist: "
 
 // Violations collects the errors of an input.
 type Violations []Violation

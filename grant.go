@@ -156,13 +156,13 @@ func (n *NewGrant) Validate() error {
 	return v.Err()
 }
 
-// GrantFilter selects grants; an empty field selects all.
+// GrantFilter selects grants. An empty field, except Limit, selects all.
 type GrantFilter struct {
 	Agent, Grantor       string
 	Connector, Operation string
 	// Open leaves out ended and expired grants.
 	Open bool
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is the maximum number of grants that are returned, at least 1.
 	Limit int
 }
 

@@ -412,13 +412,13 @@ func (m *Mandate) Text() JSON {
 	return MustJSON(&stored)
 }
 
-// MandateFilter selects mandates; an empty field selects all.
+// MandateFilter selects mandates. An empty field, except Limit, selects all.
 type MandateFilter struct {
 	// Agent is an agent's id or name, "" for all.
 	Agent string
 	// Open leaves out ended and expired mandates.
 	Open bool
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is the maximum number of mandates that are returned, at least 1.
 	Limit int
 }
 

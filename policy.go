@@ -14,7 +14,8 @@ const (
 )
 
 // Verdict is a policy's judgement of one action. It has all data that the gate needs. The gate
-// asks the policy again only whether a later version denies the action.
+// asks the policy again only to learn whether a later version denies the action, or requires
+// more than the approval that the action has.
 type Verdict struct {
 	// Outcome is allow, deny or needs_approval.
 	Outcome Outcome
@@ -34,8 +35,8 @@ type Verdict struct {
 	// Timing is the approval's schedule. With stages, Roles, People and Groups are
 	// those of the first stage, and Expiry is the sum of all stages.
 	Timing
-	// Hold is how long an approved action waits before it is sent; nil where no
-	// rule sets it.
+	// Hold is how long an approved action waits before it is sent; nil where neither a
+	// rule nor the level sets it.
 	Hold *time.Duration
 	// HoldAtLeast is true if Hold applies only where it is longer than the server's own.
 	HoldAtLeast bool

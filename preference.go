@@ -96,8 +96,8 @@ func (c *PreferenceChange) Validate() error {
 	known := MessageTopics()
 	for _, t := range c.Muted {
 		if !slices.Contains(known, t) {
-			v.Add("/muted", "%s is not a topic; the topics are questions, reminders, outcomes, digests and alerts",
-				Quote(string(t)))
+			v.Add("/muted", "contains %s, which is not a topic; the topics are questions, reminders, outcomes, digests "+
+				"and alerts", Quote(string(t)))
 		}
 	}
 	c.Muted = SortTopics(c.Muted)

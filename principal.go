@@ -58,8 +58,8 @@ type Principal struct {
 	// Disabled principals cannot act, and their votes do not count.
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
-	// ApproverSince is when the principal last gained the right to approve, or, with
-	// that right, got credentials from somebody else; nil for neither since CreatedAt.
+	// ApproverSince is when the principal last gained the right to approve or, while holding
+	// it, was given new credentials by somebody else; nil if neither has happened.
 	ApproverSince *time.Time `json:"approver_since,omitempty"`
 }
 
@@ -85,39 +85,39 @@ func (p *Principal) Validate() error {
 	case KindAgent:
 		for _, r := range []Role{RoleApprover, RoleOperator, RoleAdmin} {
 			if slices.Contains(p.Roles, r) {
-				v.Add("/roles", "an agent can never be %s", r)
+				v.Add("/roles", "cannot contain %s for an agent", r)
 			}
 		}
 	default:
 		v.Add("/kind", "must be person, agent or service")
 	}
 	if p.Kind == KindService && (slices.Contains(p.Roles, RoleApprover) || slices.Contains(p.Roles, RoleAdmin)) {
-		v.Add("/roles", "only a person can be approver or admin")
+		v.Add("/roles", "may contain approver and admin for a person only")
 	}
 
 	if len(p.Roles) == 0 {
-		v.Add("/roles", "at least one role is needed")
+		v.Add("/roles", "must contain at least one role")
 	}
 	for _, r := range p.Roles {
 		if !slices.Contains(Roles(), r) {
-			v.Add("/roles", "unknown role %s", Quote(string(r)))
+			v.Add("/roles", "contains the unknown role %s", Quote(string(r)))
 		}
 		if r == RoleViewer && len(p.Roles) > 1 {
-			v.Add("/roles", "viewer cannot be combined with other roles")
+			v.Add("/roles", "cannot contain viewer together with other roles")
 		}
 		if r == RoleEvaluator && (len(p.Roles) > 1 || p.Kind != KindService) {
-			v.Add("/roles", "only a service can be evaluator, and with no other role")
+			v.Add("/roles", "may contain evaluator for a service only, and then no other role")
 		}
 	}
 
 	if len(p.Groups) > 0 && p.Kind != KindPerson {
-		v.Add("/groups", "only a person can be in a group")
+		v.Add("/groups", "may be given for a person only")
 	}
 	if len(p.GroupNames()) > MaxGroupMemberships {
-		v.Add("/groups", "a person can be in at most %d groups", MaxGroupMemberships)
+		v.Add("/groups", "must name at most %d groups", MaxGroupMemberships)
 	}
 	if p.Sponsor != "" && p.Kind != KindAgent {
-		v.Add("/sponsor", "only an agent has a sponsor")
+		v.Add("/sponsor", "may be given for an agent only")
 	}
 	return v.Err()
 }

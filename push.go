@@ -29,12 +29,13 @@ type Push struct {
 	// Digest is the approved digest, which is checked again before each call.
 	Digest Digest     `json:"digest"`
 	Status PushStatus `json:"status"`
-	// Attempts counts the recorded intents; each is recorded before its call.
+	// Attempts counts the recorded intents, each recorded before its call, and the attempts that ended without
+	// a call because the target could not be checked.
 	Attempts int `json:"attempts"`
 	// AttemptBase is the value of Attempts at the last replay: the retry budget
 	// counts from here.
 	AttemptBase int `json:"-"`
-	// LastError and ErrorCode describe the last failure; "" before one.
+	// LastError and ErrorCode describe the last failure; "" before one, and after a success.
 	LastError string `json:"last_error"`
 	ErrorCode string `json:"error_code,omitempty"`
 	// NotBefore is the end of the hold: nobody claims the push before it.
@@ -89,7 +90,7 @@ type PushSummary struct {
 	ID       string     `json:"id"`
 	Status   PushStatus `json:"status"`
 	Attempts int        `json:"attempts"`
-	// LastError describes the last failure, "" before one.
+	// LastError describes the last failure; "" before one, and after a success.
 	LastError string `json:"last_error"`
 	// NextAttempt is when a queued push is due, nil for none.
 	NextAttempt *time.Time `json:"next_attempt_at"`

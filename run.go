@@ -15,7 +15,8 @@ const (
 	RunQueued          RunStatus = "queued"
 	RunRunning         RunStatus = "running"
 	RunWaitingApproval RunStatus = "waiting_approval"
-	// RunWaiting: every open step waits for a time, an event or another run.
+	// RunWaiting: a step waits for a time, an event or another run, and no other step can run, waits for an
+	// approval or is due for a retry.
 	RunWaiting RunStatus = "waiting"
 	// RunRetrying: an attempt failed, and another attempt is due later.
 	RunRetrying  RunStatus = "failed_retryable"
@@ -220,7 +221,8 @@ type Step struct {
 	Uses   string     `json:"uses"`
 	Tool   string     `json:"tool,omitempty"`
 	Status StepStatus `json:"status"`
-	// Attempts counts the leases.
+	// Attempts counts the leases, but for those that were put back unused or that only waited for another step
+	// with the same key.
 	Attempts int `json:"attempts"`
 	// IdempotencyKey is set when the step is first leased; unique per tenant.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`

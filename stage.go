@@ -30,7 +30,7 @@ type Stage struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// TimeoutRule is what happens to a question that nobody answers in time. It never approves.
+// TimeoutRule is what happens to a question that is still undecided when its time ends. It never approves.
 type TimeoutRule string
 
 // The rules. "" lets the question expire.

@@ -24,7 +24,8 @@ func segment(id string) string {
 }
 
 // Propose proposes a change. existed is true if the server already has an action with the
-// proposal's idempotency_key and content.
+// proposal's idempotency_key and content. After a connection error and a second try, existed can be
+// false although the server had the action before.
 func (c *Client) Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, existed bool, err error) {
 	a, got, err := posted[gatehouse.Action](ctx, c, actionsPath, p)
 	return a, err == nil && got.status == http.StatusOK && !got.replayed, err

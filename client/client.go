@@ -58,8 +58,8 @@ type Option func(*Client)
 // WithEditToken sends the person's second secret, which a decision requires.
 func WithEditToken(token string) Option { return func(c *Client) { c.token = token } }
 
-// WithHTTPClient replaces the HTTP client. Its time limit must be longer than a long poll, for a
-// check of the store longer than 90 s, and it should not follow redirects.
+// WithHTTPClient replaces the HTTP client. Its time limit must be longer than a long poll, and longer
+// than 90 s if the program checks the store. It should not follow redirects.
 func WithHTTPClient(h *http.Client) Option { return func(c *Client) { c.http = h } }
 
 // WithChannel names the surface on which people decide. The server cannot verify it, and records

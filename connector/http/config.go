@@ -51,8 +51,8 @@ type Probe struct {
 
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
-	// Fields maps fields to levels. They lower only a PATCH whose body is the proposed change, and
-	// raise any operation.
+	// Fields maps fields to levels. They can raise the level of any operation, and lower only that of a PATCH
+	// without floor whose body is the proposed change.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -112,7 +112,7 @@ type ClientCertificate struct {
 type Basic struct {
 	// Username is sent unchanged.
 	Username string `yaml:"username"`
-	// Password is the password's secret.
+	// Password is the secret with the password.
 	Password connector.Secret `yaml:"password"`
 }
 
@@ -208,9 +208,10 @@ type Operation struct {
 	Preview *Preview `yaml:"preview" json:",omitempty"`
 	// Timeout overrides the connector's timeout.
 	Timeout gatehouse.Span `yaml:"timeout"`
-	// Floor is the minimum level; 4 by default for DELETE, 5 with entity_refs.
+	// Floor is the minimum level. The default is 3; 4 for DELETE or a name with the word delete; 5 with
+	// entity_refs or a name with the word bulk.
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
-	// Fields maps fields to levels; beside Floor they only raise it.
+	// Fields maps fields to levels. If Floor is set, they can only raise the level.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Amounts are the fields that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`

@@ -47,7 +47,7 @@ func (c *Connector) validate(call connector.Call) (*entity, gatehouse.Violations
 	}
 	shape, ok := e.shapes[call.Operation]
 	if !ok {
-		v.Add("/operation", "a line of a sublist can be updated only")
+		v.Add("/operation", "must be update for a line of a sublist")
 		return nil, v
 	}
 	if call.Operation == opBulkUpdate {

@@ -137,7 +137,7 @@ func (p *plan) checkTarget(v *gatehouse.Violations, call connector.Call, entity 
 	case p.makesKey && p.bulk:
 		v.Add("/operation", "inserts one row at a time here: the database makes the keys of %s", p.entityType)
 	case p.upsert && p.bulk:
-		v.Add("/target/entity_refs", "an upsert changes one row; give entity_ref")
+		v.Add("/target/entity_refs", "cannot be used: an upsert changes one row; give entity_ref")
 	case !p.bulk:
 		p.refs = []string{call.Target.EntityRef}
 		if call.Target.EntityRef == "" {

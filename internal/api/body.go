@@ -186,7 +186,7 @@ func decodeStrict(raw []byte, out any) error {
 	}
 	pointer := string(semantic.JSONPointer)
 	if errors.Is(semantic.Err, json.ErrUnknownName) {
-		return malformed(pointer, "unknown member "+gatehouse.Quote(semantic.JSONPointer.LastToken()))
+		return malformed(pointer, "is an unknown member")
 	}
 	return gatehouse.Violations{{Pointer: pointer, Detail: wrongType(semantic)}}.Err()
 }

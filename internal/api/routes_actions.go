@@ -49,9 +49,9 @@ func (s *Server) actionRoutes() []route {
 					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
 					doc: "The order; newest by default."},
-				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "Only actions that people " +
-					"approved, that people approved or rejected, or that the policy allowed without people, whatever happened to " +
-					"the actions since. Not in the archive."},
+				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "approved: only actions " +
+					"that people approved; people: that people approved or rejected; allowed: that the policy allowed without " +
+					"people. Actions that were canceled or superseded since are not listed. Not in the archive."},
 				param{name: "group", max: 64, doc: "Only actions that ask the group with this name. Not in the archive."},
 				param{name: "assignee", max: 128, doc: "Only actions assigned to this person, by id or name; me is the caller. " +
 					"Not in the archive."},
@@ -160,10 +160,10 @@ func (s *Server) actionRoutes() []route {
 				"merge patch (RFC 7396) of the old one, with the digest of what was seen and a note for the proposer. It makes " +
 				"a new revision: the proposer stays, edited_by names the caller, edit.changes has each differing field, with " +
 				"the proposer's and the editor's value, and the policy judges the edited change. The old action becomes " +
-				"superseded, and its votes do not carry over. The editor may approve the revision where the policy allows " +
-				"it: alone up to L3 unless its edits.approve_up_to says otherwise, and as one of several. With approve, the " +
-				"caller's approval is stored with the edit, or neither is. With dry_run nothing is stored, and the answer is " +
-				"the revision as it would be: 200, without id and digest. The reason of cannot_edit is one of unchanged, " +
+				"superseded, and its votes do not carry over. The editor may approve the revision alone up to the " +
+				"policy's edits.approve_up_to (3 by default), and above it as one of several; with 0, never. With approve, " +
+				"the caller's approval is stored with the edit, or neither is. With dry_run nothing is stored, and the answer " +
+				"is the revision as it would be: 200, without id and digest. The reason of cannot_edit is one of unchanged, " +
 				"denied, not_editable or proposer_disabled; for a correction also others_approve or " +
 				"dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
@@ -186,10 +186,11 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose the opposite of an applied change",
-			doc:     "Proposes the change that the receipt describes; it goes through the gate like any other.",
-			roles:   []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator},
-			object:  ObjectAction,
-			status:  http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
+			doc: "Proposes the change that undoes the applied one, as its receipt describes it. It goes through the gate " +
+				"like any other.",
+			roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator},
+			object: ObjectAction,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
 			handler: maybe(body((*gatehouse.ReverseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.ReverseRequest,

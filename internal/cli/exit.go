@@ -201,7 +201,7 @@ func (g *globals) hint(err error, e *gatehouse.Error) string {
 		}
 	case gatehouse.CodeInvalid:
 		for _, v := range e.Violations {
-			if name, ok := strings.CutPrefix(v.Detail, "no person "); ok {
+			if name, ok := strings.CutPrefix(v.Detail, gatehouse.UnknownPerson); ok {
 				return g.personHint(v.Pointer, strings.Trim(name, `"`))
 			}
 		}

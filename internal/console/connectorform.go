@@ -269,8 +269,8 @@ func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	return c.showConnectorForm(v, gatehouse.StatusOf(p.failed.Code), p)
 }
 
-// within reports whether path is other or lies below it. A path may end in "!", which marks a value that was
-// typed as YAML.
+// within reports whether path is other or lies below it. A path may end in "!" ([config.MarkYAML]), which marks a
+// value that does not fit its field, and is shown as YAML instead.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest == "!" || rest[0] == '.')
@@ -292,7 +292,7 @@ func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
 }
 
 // faulty reports whether the fault names the path, with the names or the numbers of its rows. No fault
-// contains the mark "!" of a value in YAML.
+// contains the mark "!".
 func (p *connectorForm) faulty(path string) bool {
 	path = strings.TrimSuffix(path, "!")
 	text := " " + p.fault

@@ -25,7 +25,8 @@ type inboxQuery struct {
 	By     string
 	Text   string
 	Status gatehouse.Status // in the tabs Decided and All
-	// Decided filters the tabs Decided and All by who decided: people, or the policy alone.
+	// Decided filters the tabs Decided and All by the decision: approved by people, approved or rejected by people,
+	// or allowed by the policy alone.
 	Decided gatehouse.DecidedHow
 	// Group selects the actions whose approval asks this group.
 	Group string
@@ -118,11 +119,11 @@ func (q inboxQuery) timeWords() string {
 func decidedWords(how gatehouse.DecidedHow) string {
 	switch how {
 	case gatehouse.DecidedApproved:
-		return "people, approved"
+		return "people (approved only)"
 	case gatehouse.DecidedByPeople:
 		return "people"
 	case gatehouse.DecidedAllowed:
-		return "the policy alone, allowed"
+		return "the policy alone"
 	}
 	return string(how)
 }

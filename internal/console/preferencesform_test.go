@@ -32,7 +32,7 @@ func TestMessagePreferences(t *testing.T) {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	ana.post(path, "channel", "mail", "want_alerts", "yes").want(http.StatusUnprocessableEntity).
-		has("questions can be muted only while another channel")
+		has("can contain questions only while another channel")
 	ana.post(path, "channel", "mail", "want_alerts", "yes", "want_questions", "yes", "quiet_from", "20:00").
 		want(http.StatusUnprocessableEntity)
 	ana.post(path, "channel", "phones", "want_alerts", "yes", "want_reminders", "yes").want(http.StatusOK)

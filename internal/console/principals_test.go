@@ -36,12 +36,12 @@ func TestPrincipalIsMadeWithItsSecretsShownOnce(t *testing.T) {
 
 	root.post("/settings/principals", "name", "ana", "kind", "person", "role", "viewer").want(http.StatusConflict)
 	root.post("/settings/principals", "name", "x y", "kind", "person").want(http.StatusUnprocessableEntity).
-		has("Name: must be 1 to 128 letters", "Roles: at least one role is needed").lacks("/name", "/roles")
+		has("Name: must be 1 to 128 letters", "Roles: must contain at least one role").lacks("/name", "/roles")
 	root.post("/settings/principals", "name", "bot", "kind", "agent", "role",
-		"approver").want(http.StatusUnprocessableEntity).has("an agent can never be approver", `value="bot"`)
+		"approver").want(http.StatusUnprocessableEntity).has("cannot contain approver for an agent", `value="bot"`)
 	root.post("/settings/principals", "name", "bot", "kind", "agent", "role", "proposer", "sponsor",
 		"nobody").want(http.StatusUnprocessableEntity).
-		has(`Sponsor: no principal`).lacks("/sponsor")
+		has(`Sponsor: names a principal that does not exist`).lacks("/sponsor")
 	p = root.post("/settings/principals", "name", "bot", "kind", "agent", "role", "proposer", "sponsor",
 		"ana").want(http.StatusOK)
 	if len(p.secrets()) != 1 {
@@ -88,9 +88,9 @@ func TestPrincipalIsChangedAtOnce(t *testing.T) {
 	ana.get("/audit").want(http.StatusForbidden)
 	root.post(one+"/roles", "role", "approver", "role", "auditor").want(http.StatusOK)
 	ana.get("/audit").want(http.StatusOK)
-	root.post(one + "/roles").want(http.StatusUnprocessableEntity).has("at least one role")
+	root.post(one + "/roles").want(http.StatusUnprocessableEntity).has("must contain at least one role")
 	root.post(one+"/roles", "role", "viewer", "role",
-		"admin").want(http.StatusUnprocessableEntity).has("viewer cannot be combined with other roles")
+		"admin").want(http.StatusUnprocessableEntity).has("cannot contain viewer together with other roles")
 	ana.get("/audit").want(http.StatusOK)
 
 	root.post(one + "/disable").want(http.StatusUnprocessableEntity).has("Tick the box")
@@ -157,8 +157,9 @@ func TestAnAdministratorStays(t *testing.T) {
 	own := "/settings/principals/" + w.id("root")
 	root.get(own).want(http.StatusOK).has("You cannot disable yourself",
 		"you cannot remove this from yourself").lacks(testid("disable"))
-	root.post(own+"/disable", "sure", "yes").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
-	root.post(own+"/roles", "role", "viewer").want(http.StatusUnprocessableEntity).has("cannot lock itself out")
+	const lockout = "would lock out the administrator who makes the change"
+	root.post(own+"/disable", "sure", "yes").want(http.StatusUnprocessableEntity).has(lockout)
+	root.post(own+"/roles", "role", "viewer").want(http.StatusUnprocessableEntity).has(lockout)
 	root.post(own+"/roles", "role", "admin", "role", "proposer").want(http.StatusOK)
 	if !root.signedIn() {
 		t.Error("the administrator was locked out")

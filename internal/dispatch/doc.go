@@ -20,7 +20,8 @@
 //     transaction that reads.
 //  4. One transaction writes receipt, push, action, ceilings and audit leaf.
 //
-// A push that fails a check is quarantined: failed, with a code, and no call.
+// A push that fails a check is quarantined: it ends with a code and without another call, as
+// failed, or as unknown if an earlier attempt may have had its effect.
 //
 // Some stores prefer to run concurrent Updates together. With such a store, the
 // pushes of one claim that read nothing before their intent write their intents

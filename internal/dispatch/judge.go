@@ -25,8 +25,8 @@ const (
 //	ambiguous   retry           unknown
 //	terminal    failed if clean, else unknown
 //
-// If no attempt is left, a retry becomes unknown after an ambiguous call. After another call it becomes failed
-// if clean, else unknown.
+// If no attempt is left, a retry after an ambiguous call becomes unknown; a retry after a not_sent or transient
+// call becomes failed if clean, else unknown.
 func judge(class connector.Class, kind connector.Kind, clean, spent bool) verdict {
 	end := verdictUnknown
 	switch kind {
@@ -93,8 +93,8 @@ func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, 
 // spent reports whether no attempt is left after this one.
 func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
 
-// spent reports whether a push has no attempt left. The time since the push was first due is measured up to the
-// last claim, by the store's clock.
+// spent reports whether a push has no attempt left: all Retries are used, and for class A Patience has passed since
+// the push was first due. That time is measured up to the last claim, by the store's clock.
 func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
 	if p.Attempts-p.AttemptBase <= c.Retries {
 		return false

@@ -162,7 +162,7 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/connector",
-			Detail: "no connector " + gatehouse.Quote(name) + " is configured for this tenant" +
+			Detail: "names no connector of this tenant: " + gatehouse.Quote(name) +
 				knownNames(connector.Names(slices.Values(r.Names(tenant)))),
 		}}.Err()
 	}
@@ -170,7 +170,7 @@ func (r *Registry) operation(tenant, name, operation string) (connector.Connecto
 	if !ok {
 		return nil, connector.Operation{}, gatehouse.Violations{{
 			Pointer: "/operation",
-			Detail: "connector " + gatehouse.Quote(name) + " has no operation " +
+			Detail: "names no operation of the connector " + gatehouse.Quote(name) + ": " +
 				gatehouse.Quote(operation) + otherOperations(c),
 		}}.Err()
 	}

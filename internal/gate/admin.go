@@ -61,7 +61,7 @@ func (g *Gate) CreatePrincipal(ctx context.Context, r gatehouse.NewPrincipal) (*
 		row := *p
 		row.CreatedAt = tx.Now()
 		if _, err := tx.FindTenant(); err != nil {
-			return nil, unknown(err, "/tenant", "no such tenant")
+			return nil, unknown(err, "/tenant", "names a tenant that does not exist")
 		}
 		if tenant != c.Principal.Tenant {
 			if err := firstOf(tx, tenant, &row); err != nil {
@@ -101,7 +101,7 @@ func firstOf(tx peopleWriter, tenant string, p *gatehouse.Principal) error {
 	}
 	if !p.Has(gatehouse.RoleAdmin) {
 		return gatehouse.Violations{
-			{Pointer: "/roles", Detail: "the first principal of a tenant is its administrator: the role admin is needed"}}.Err()
+			{Pointer: "/roles", Detail: "must contain admin: the first principal of a tenant is its administrator"}}.Err()
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func resolveLinks(tx gatehouse.IdentityReader, p *gatehouse.Principal) error {
 	if p.Sponsor != "" {
 		s, err := tx.FindPrincipal(p.Sponsor)
 		if err != nil {
-			return unknown(err, "/sponsor", "no principal "+gatehouse.Quote(p.Sponsor))
+			return unknown(err, "/sponsor", "names a principal that does not exist: "+gatehouse.Quote(p.Sponsor))
 		}
 		if s.Kind != gatehouse.KindPerson {
 			return gatehouse.Violations{{Pointer: "/sponsor", Detail: "must be a person"}}.Err()
@@ -121,7 +121,7 @@ func resolveLinks(tx gatehouse.IdentityReader, p *gatehouse.Principal) error {
 	if p.Person != p.ID {
 		same, err := tx.FindPrincipal(p.Person)
 		if err != nil {
-			return unknown(err, "/person", "no principal "+gatehouse.Quote(p.Person))
+			return unknown(err, "/person", "names a principal that does not exist: "+gatehouse.Quote(p.Person))
 		}
 		p.Person = same.Person
 	}
@@ -197,7 +197,8 @@ func (g *Gate) UpdatePrincipal(
 			if p.Disabled {
 				pointer = "/disabled"
 			}
-			return nil, gatehouse.Violations{{Pointer: pointer, Detail: "an administrator cannot lock itself out"}}.Err()
+			return nil, gatehouse.Violations{
+				{Pointer: pointer, Detail: "would lock out the administrator who makes the change"}}.Err()
 		}
 		setApproverSince(&before, p, tx.Now())
 		if err := tx.UpdatePrincipal(p); err != nil {

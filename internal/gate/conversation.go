@@ -26,7 +26,8 @@ func (g *Gate) Comment(ctx context.Context, id string, r gatehouse.CommentReques
 		}
 		comments, counts := a.Comments, a.Approval.Conversation
 		if len(comments) >= gatehouse.MaxComments {
-			return gatehouse.Violations{{Pointer: "/text", Detail: "the action has the maximum number of comments"}}.Err()
+			return gatehouse.Violations{
+				{Pointer: "/text", Detail: "cannot be added: the action has the maximum number of comments"}}.Err()
 		}
 		switch r.Kind {
 		case gatehouse.CommentQuestion:
@@ -214,7 +215,7 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 		case !until.After(tx.Now()), until.After(tx.Now().Add(gatehouse.MaxSnooze)):
 			v.Add("/until", "must be a time within the next 31 days")
 		case !last.After(tx.Now()):
-			v.Add("/until", "it must be decided within 4 hours, so it stays in your inbox")
+			v.Add("/until", "cannot be set: the action must be decided within 4 hours, so it stays in your inbox")
 		}
 		list, err := tx.ListSnoozes(c.Principal.ID)
 		if err != nil {
@@ -222,7 +223,7 @@ func (g *Gate) SnoozeAction(ctx context.Context, id string, until time.Time) err
 		}
 		known := slices.ContainsFunc(list, func(s gatehouse.Snooze) bool { return s.ActionID == a.ID })
 		if len(list) >= gatehouse.MaxSnoozes && !known {
-			v.Add("/until", "you have the maximum number of snoozed items")
+			v.Add("/until", "cannot be set: you have the maximum number of snoozed items")
 		}
 		if err := v.Err(); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -52,16 +53,8 @@ func decideAs[T any](
 		return nil, err
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
-	if mayVote(c) != nil || d.Validate() != nil {
-		if err := r.find(ctx); err != nil {
-			return nil, err
-		}
-		if err := mayVote(c); err != nil {
-			return nil, err
-		}
-		if err := d.Validate(); err != nil {
-			return nil, err
-		}
+	if refusal := cmp.Or(mayVote(c), d.Validate()); refusal != nil {
+		return nil, cmp.Or(g.exists(ctx, id), refusal)
 	}
 	if err := r.readAhead(ctx); err != nil {
 		return nil, err
@@ -105,22 +98,12 @@ func decideAs[T any](
 	return out, nil
 }
 
-// find reads the action and, if the decision approves a pending action, evaluates the veto of the active policy.
-func (r *ruling) find(ctx context.Context) error {
-	var policyErr error
-	err := r.gate.View(ctx, "action", func(tx gatehouse.ReadTx, c *gatehouse.Caller) (err error) {
-		if r.known, err = tx.FindAction(r.id); err == nil && r.approvesPending(r.known) {
-			policyErr = r.readActivePolicy(tx, r.known)
-		}
+// exists returns an error if the caller sees no action with the id, whatever else is wrong with the request.
+func (g *Gate) exists(ctx context.Context, id string) error {
+	return g.View(ctx, "action", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) error {
+		_, err := tx.FindAction(id)
 		return err
 	})
-	if err == nil {
-		err = policyErr // not from View, which would report a missing policy as a missing action
-	}
-	if err != nil {
-		return err
-	}
-	return r.judge(ctx)
 }
 
 // readAhead reads the action and the policy before the transaction of an approval that reads its target, so
@@ -128,7 +111,7 @@ func (r *ruling) find(ctx context.Context) error {
 // cannot be read. It fails when the caller has changed, or when the context ends.
 func (r *ruling) readAhead(ctx context.Context) error {
 	c := r.caller
-	if r.known != nil || r.decision.Decision != gatehouse.Approve || !r.gate.targets.ChecksAny() {
+	if r.decision.Decision != gatehouse.Approve || !r.gate.targets.ChecksAny() {
 		return nil
 	}
 	var o *gatehouse.OpenedDecision

@@ -86,9 +86,9 @@ func newDelegation(
 		case who == "":
 			v.Add(pointer, "is required: a person")
 		case at < 0:
-			v.Add(pointer, "no person %s", gatehouse.Quote(who))
+			v.Add(pointer, gatehouse.UnknownPerson+"%s", gatehouse.Quote(who))
 		case !people[at].MayDecide():
-			v.Add(pointer, "%s is disabled, or lacks the role approver", people[at].Name)
+			v.Add(pointer, "names %s, who is disabled or lacks the role approver", people[at].Name)
 		default:
 			return people[at]
 		}

@@ -79,7 +79,7 @@ func (g *Gate) AddDevice(ctx context.Context, label string, s gatehouse.Subscrip
 		again := slices.ContainsFunc(have, func(k *gatehouse.Device) bool { return k.Endpoint == s.Endpoint })
 		if len(have) >= gatehouse.MaxDevices && !again {
 			return nil, gatehouse.Violations{{
-				Pointer: "/endpoint", Detail: "you have the maximum number of devices; remove one first",
+				Pointer: "/endpoint", Detail: "cannot be added: you have the maximum number of devices; remove one first",
 			}}.Err()
 		}
 		d.CreatedAt = tx.Now()

@@ -9,7 +9,7 @@
 // evaluated, the target's state is read. The transaction then locks the approval,
 // reads the clock, and checks in this order: exists in this tenant; may this person
 // decide; replay of an earlier decision; already decided; expired; delay of a new
-// approver; own earlier vote; right of the delegator unused; digest; confirmation;
+// approver; own earlier vote; no other vote by the same right, own or delegated; digest; confirmation;
 // reason; step-up; target changed; the policy's veto; rights of all voters;
 // ceiling. The winner writes vote, decision, push, reservation, audit leaf
 // and the answer under the client's Idempotency-Key, or nothing.

@@ -76,8 +76,8 @@ type ConcurrencyLimiter interface{ Concurrency(name string) int }
 
 // Config has the settings that are not in the policy.
 type Config struct {
-	// Hold delays the dispatch of every approved action for which no rule sets a hold. nil means 10 s for
-	// actions of L1 to L3 that people decided, and no delay for others.
+	// Hold delays the dispatch of every approved action for which neither a rule nor the level of the policy sets a
+	// hold. nil means 10 s for actions of L1 to L3 that people decided, and no delay for others.
 	Hold *time.Duration
 	// PolicySource is the policy that a tenant without a policy gets.
 	PolicySource []byte
@@ -94,8 +94,8 @@ type Config struct {
 	Channels []ChannelInfo
 	// Callbacks are the enabled types of callbacks.
 	Callbacks []CallbackInfo
-	// Master encrypts the keys for links, web push and secrets, and task tokens. The keys that sign checkpoints
-	// of the log are derived from it. nil disables all of these.
+	// Master encrypts task tokens, the signing keys of links and of web push, and the keys that seal secrets. The keys
+	// that sign checkpoints of the log are derived from it. nil disables all of these.
 	Master *ring.Master
 	// LogOrigin names this installation in checkpoints, such as gate.example.com; localhost by default.
 	LogOrigin string

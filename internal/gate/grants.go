@@ -80,7 +80,7 @@ func (g *Gate) newGrant(tx gatehouse.Tx, c *gatehouse.Caller, n *gatehouse.NewGr
 	}
 	agent, err := tx.FindPrincipal(n.Agent)
 	if err != nil {
-		return nil, unknown(err, "/agent", "no principal "+gatehouse.Quote(n.Agent))
+		return nil, unknown(err, "/agent", "names a principal that does not exist: "+gatehouse.Quote(n.Agent))
 	}
 	if agent.Kind == gatehouse.KindPerson || agent.Disabled || !agent.Has(gatehouse.RoleProposer) {
 		return nil, gatehouse.Violations{

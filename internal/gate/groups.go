@@ -94,7 +94,7 @@ func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupCh
 			return err
 		}
 		if len(r.Add) == 0 && len(r.Remove) == 0 {
-			return gatehouse.Violations{{Pointer: "/add", Detail: "add or remove must name at least one person"}}.Err()
+			return gatehouse.Violations{{Pointer: "/add", Detail: "or remove must name at least one person"}}.Err()
 		}
 		add, err := peopleNamed(people, "/add", r.Add)
 		if err != nil {
@@ -185,7 +185,7 @@ func (g *Gate) changeGroup(
 func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) ([]string, error) {
 	var v gatehouse.Violations
 	if len(names) > gatehouse.MaxGroupMembers {
-		v.Add(pointer, "a group has at most %d members", gatehouse.MaxGroupMembers)
+		v.Add(pointer, "must name at most %d people", gatehouse.MaxGroupMembers)
 		return nil, v.Err()
 	}
 	ids := make([]string, 0, len(names))
@@ -193,7 +193,7 @@ func peopleNamed(people []*gatehouse.Principal, pointer string, names []string) 
 		at := slices.IndexFunc(people,
 			func(p *gatehouse.Principal) bool { return p.ID == name || strings.EqualFold(p.Name, name) })
 		if at < 0 {
-			v.Add(fmt.Sprintf("%s/%d", pointer, i), "no person %s", gatehouse.Quote(name))
+			v.Add(fmt.Sprintf("%s/%d", pointer, i), gatehouse.UnknownPerson+"%s", gatehouse.Quote(name))
 			continue
 		}
 		ids = append(ids, people[at].ID)

@@ -194,7 +194,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 	info := g.config.Channels[i]
 	if info.Callback {
 		return nil, gatehouse.Violations{{
-			Pointer: "/channel", Detail: "the channel sends the callbacks of proposals, and has no receiver of its own to test",
+			Pointer: "/channel", Detail: "sends the callbacks of proposals, and has no receiver of its own to test",
 		}}.Err()
 	}
 	n := testMessage(c, &info)
@@ -214,7 +214,7 @@ func (g *Gate) TestChannel(ctx context.Context, channel string) (*gatehouse.Noti
 			reaches = info.Reaches(c.Principal)
 		}
 		if !reaches {
-			return gatehouse.Violations{{Pointer: "/channel", Detail: "the channel has no address for you"}}.Err()
+			return gatehouse.Violations{{Pointer: "/channel", Detail: "has no address for you"}}.Err()
 		}
 		return nil
 	})

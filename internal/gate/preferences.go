@@ -75,7 +75,7 @@ func (g *Gate) SetPreference(
 		at := slices.IndexFunc(list, func(p *gatehouse.Preference) bool { return p.Channel == change.Channel })
 		if at < 0 {
 			return nil, gatehouse.Violations{{
-				Pointer: "/channel", Detail: "no channel of this name sends to persons in this tenant",
+				Pointer: "/channel", Detail: "names no channel that sends to persons in this tenant",
 			}}.Err()
 		}
 		out := list[at]
@@ -84,7 +84,7 @@ func (g *Gate) SetPreference(
 			if topic.Vital() && !slices.ContainsFunc(list, func(p *gatehouse.Preference) bool {
 				return p != out && p.Reaches && !p.Mutes(topic)
 			}) {
-				v.Add("/muted", "%s can be muted only while another channel still sends them to you", topic)
+				v.Add("/muted", "can contain %s only while another channel still sends them to you", topic)
 			}
 		}
 		if err := v.Err(); err != nil {

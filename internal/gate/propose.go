@@ -26,8 +26,8 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	}
 	if p.Connector == workflow.ApprovalConnector {
 		// People would take it for the approval step of a run.
-		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "only an approval step of a run may use " +
-			"this connector"}}.Err()
+		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "can be named only by an approval " +
+			"step of a run"}}.Err()
 	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
@@ -237,8 +237,8 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 	tenant := c.Principal.Tenant
 	if p.Connector == PolicyConnector && !from.own {
 		return nil, gatehouse.Violations{{
-			Pointer: "/connector", Detail: "a policy is proposed with POST /policies/propose, a plan with POST /mandates, " +
-				"connectors with POST /connector-versions/propose",
+			Pointer: "/connector", Detail: "is not for proposals: a policy is proposed with POST /policies/propose, " +
+				"a plan with POST /mandates, connectors with POST /connector-versions/propose",
 		}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {

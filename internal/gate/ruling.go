@@ -141,7 +141,7 @@ func (r *ruling) approve(tx gatehouse.Tx, rights *gatehouse.Rights) error {
 	a := r.action
 	ap := a.Approval
 	if c := ap.Confirm; c != nil && r.decision.Confirm != c.Value {
-		return gatehouse.E(gatehouse.CodeConfirmation, "%s to confirm", c.Prompt).With("prompt", c.Prompt)
+		return gatehouse.E(gatehouse.CodeConfirmation, "to confirm: %s", c.Prompt).With("prompt", c.Prompt)
 	}
 	if r.wantsReason() {
 		return gatehouse.E(gatehouse.CodeInvalid, "the second approval of %s needs a reason of its own", a.RiskLevel)

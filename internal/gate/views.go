@@ -46,7 +46,8 @@ func (g *Gate) SaveView(ctx context.Context, name, query string) error {
 			fresh = fresh && k.Name != name
 		}
 		if fresh && len(known) >= gatehouse.MaxViews {
-			return gatehouse.Violations{{Pointer: "/name", Detail: "you have the maximum number of views; delete one"}}.Err()
+			return gatehouse.Violations{
+				{Pointer: "/name", Detail: "cannot be added: you have the maximum number of views; delete one"}}.Err()
 		}
 		return tx.PutView(&gatehouse.SavedView{
 			Tenant: c.Principal.Tenant, PrincipalID: c.Principal.ID, Name: name, Query: query, CreatedAt: tx.Now(),

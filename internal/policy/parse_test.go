@@ -99,7 +99,7 @@ func TestParseProblems(t *testing.T) {
 				"allow}}\n", 3, 64, "put it in quotes"},
 		{"a test with an agent that approves",
 			"version: 1\ntests:\n  - {name: t, action: {action_type: note}, proposer: {roles: [approver]}, expect: {outcome: " +
-				"allow}}\n", 3, 54, "an agent can never be approver"},
+				"allow}}\n", 3, 54, "cannot contain approver for an agent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -111,7 +111,7 @@ func parseWorkflow(name, source string) (*workflow.Definition, error) {
 		return nil, err
 	case def.Name != name:
 		var v gatehouse.Violations
-		v.Add("/source", "the source is for the workflow %s, not for %s", gatehouse.Quote(def.Name), gatehouse.Quote(name))
+		v.Add("/source", "is for the workflow %s, not for %s", gatehouse.Quote(def.Name), gatehouse.Quote(name))
 		return nil, v.Err()
 	}
 	return def, nil

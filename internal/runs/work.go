@@ -423,12 +423,12 @@ func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.
 	return m.tx.InsertAttempt(a)
 }
 
-// began returns when the step's present attempt started, or never for a step that was never leased. An older server
+// began returns when the step's present attempt started, or ifNone for a step that was never leased. An older server
 // kept the start of the first attempt; a later attempt therefore starts at ReadyAt, if that is later.
-func began(s *gatehouse.Step, never time.Time) time.Time {
+func began(s *gatehouse.Step, ifNone time.Time) time.Time {
 	switch {
 	case s.StartedAt == nil:
-		return never
+		return ifNone
 	case s.ReadyAt != nil && s.ReadyAt.After(*s.StartedAt):
 		return *s.ReadyAt
 	}

@@ -62,7 +62,7 @@ func DecodeProposal(b []byte) (*gatehouse.Proposal, error) {
 		pointer, detail = string(semantic.JSONPointer), "has the wrong type"
 		switch {
 		case errors.Is(semantic.Err, json.ErrUnknownName):
-			detail = "unknown field " + gatehouse.Quote(semantic.JSONPointer.LastToken())
+			detail = "is an unknown field"
 		case semantic.Err != nil:
 			detail = semantic.Err.Error()
 		}

@@ -21,10 +21,10 @@ func TestDecodeProposal(t *testing.T) {
 	t.Parallel()
 	for source, want := range map[string]string{
 		`{"action_type":"note","target":{"entity_ref":"A"},"proposed_change":{"N":1}}`: "",
-		`{"Action_Type":"note"}`:                         `/Action_Type unknown field "Action_Type"`,
-		`{"rationale":"a","Rationale":"b"}`:              `unknown field "Rationale"`,
+		`{"Action_Type":"note"}`:                         "/Action_Type is an unknown field",
+		`{"rationale":"a","Rationale":"b"}`:              "/Rationale is an unknown field",
 		`{"rationale":"a","rationale":"b"}`:              "not valid JSON",
-		`{"target":{"Entity_Ref":"A"}}`:                  `/target/Entity_Ref unknown field "Entity_Ref"`,
+		`{"target":{"Entity_Ref":"A"}}`:                  "/target/Entity_Ref is an unknown field",
 		`{"action_type":1}`:                              "/action_type has the wrong type",
 		`{"expires_in":"soon"}`:                          "/expires_in ",
 		`[]`:                                             "has the wrong type",

@@ -98,7 +98,7 @@ func (o *Operations) Check(v *gatehouse.Violations, c connector.Call) {
 		return
 	}
 	if len(c.Target.EntityRefs) > 0 {
-		v.Add("/target/entity_refs", "this connector changes one entity at a time; give entity_ref")
+		v.Add("/target/entity_refs", "cannot be used: this connector changes one entity at a time; give entity_ref")
 	}
 	*v = append(*v, op.schema.Check("/proposed_change", c.ProposedChange)...)
 }
