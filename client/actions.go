@@ -119,8 +119,9 @@ func (c *Client) Decide(ctx context.Context, id string, d gatehouse.Decision) (*
 	return post[gatehouse.Answer](ctx, c, true, actionPath(id, "/decide"), d)
 }
 
-// Answer approves or rejects an action, by its id or its approval's id. Unlike Decide, it also succeeds if
-// the same decision was already made, by anybody. It takes no AcknowledgeStale.
+// Answer approves or rejects an action, by its id or its approval's id. If the same decision was already made,
+// Answer succeeds whoever made it; Decide succeeds only if the caller was among those who made it. Answer
+// takes no AcknowledgeStale.
 func (c *Client) Answer(ctx context.Context, id string, d gatehouse.Decision) (*gatehouse.ShortAnswer, error) {
 	verb := "/reject"
 	switch {

@@ -269,8 +269,8 @@ func (c *Console) refuseConnector(v *view, p *connectorForm, err error) error {
 	return c.showConnectorForm(v, gatehouse.StatusOf(p.failed.Code), p)
 }
 
-// within reports whether path is other or lies below it. A path may end in "!" ([config.MarkYAML]), which marks a
-// value that does not fit its field, and is shown as YAML instead.
+// within reports whether path is other or lies below it. A path may end in "!" ([config.MarkYAML]): its value
+// does not fit the field, and is shown as YAML instead.
 func within(path, other string) bool {
 	rest, ok := strings.CutPrefix(path, other)
 	return ok && (rest == "" || rest == "!" || rest[0] == '.')

@@ -47,8 +47,8 @@ func (f *frame) isRequest() bool  { return f.method != "" && f.id != nil }
 func (f *frame) isResponse() bool { return f.method == "" }
 
 // frameError is the error of a refused frame, with the code of the answer. id is the
-// raw id, nil if it was not read or is not valid; request says that the frame may
-// be a request, which needs an answer.
+// raw id, nil if it was not read or is not valid; request says that the frame, as far as it
+// was read, may be a request.
 type frameError struct {
 	code    int
 	detail  string
@@ -57,6 +57,9 @@ type frameError struct {
 }
 
 func (e *frameError) Error() string { return e.detail }
+
+// needsAnswer reports whether the frame may be a request, which it always may be if it cannot be parsed.
+func (e *frameError) needsAnswer() bool { return e.request || e.code == codeParse }
 
 // parseFrame parses a line without its end. It refuses what two parsers
 // could read differently: duplicate members, names of the frame's own members in

@@ -285,7 +285,7 @@ func (p *Proxy) clientFrame(ctx context.Context, line []byte) {
 	var bad *frameError
 	if errors.As(err, &bad) {
 		p.Log.Warn("a frame of the client was refused", "why", bad.detail)
-		if bad.request || bad.code == codeParse {
+		if bad.needsAnswer() {
 			p.answer(errorFrame(bad.id, bad.code, bad.detail))
 		}
 		return

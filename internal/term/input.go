@@ -19,7 +19,9 @@ const MaxBody = 1 << 20
 // ReadInput reads a file of at most 1 MiB, or stdin for "-".
 func ReadInput(g *IO, name string) ([]byte, error) {
 	in := g.Stdin
+	what := "the input"
 	if name != "-" {
+		what = name
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err
@@ -33,10 +35,10 @@ func ReadInput(g *IO, name string) ([]byte, error) {
 		if errors.As(err, &path) {
 			return nil, err // it names the file
 		}
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", what, err)
 	}
 	if len(b) > MaxBody {
-		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "%s is larger than 1 MiB", name)
+		return nil, gatehouse.E(gatehouse.CodeBodyTooLarge, "%s is larger than 1 MiB", what)
 	}
 	return b, nil
 }
