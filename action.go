@@ -162,9 +162,9 @@ type Action struct {
 	// ProposerID is the proposer's principal id.
 	ProposerID string    `json:"proposed_by_id"`
 	ProposedAt time.Time `json:"proposed_at"`
-	// DecidedBy is a principal's name, or the policy's; "" before the decision.
+	// DecidedBy is a principal's name, or the policy's; "" before a decision, and if nobody decided.
 	DecidedBy string `json:"decided_by,omitempty"`
-	// DecidedAt is nil before the decision.
+	// DecidedAt is when the action was decided, or ended undecided; nil before.
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
 	// DecidedVia is the channel of the decision, set by the server.
 	DecidedVia Channel `json:"decided_via,omitempty"`
@@ -209,7 +209,7 @@ type Action struct {
 	// ContentHash is the SHA-256 of the proposal's canonical form, to compare
 	// proposals with the same idempotency_key. Answers do not show it.
 	ContentHash [32]byte `json:"-"`
-	// HoldFor is how long an approved action waits before dispatch.
+	// HoldFor is how long an approved action waits before dispatch, and a held rejection before it takes effect.
 	HoldFor Duration `json:"hold,omitempty"`
 	// Undoable is whether the connector says how to undo the operation; false if
 	// unknown. It is not stored: each read asks the connector as configured now.

@@ -29,11 +29,11 @@ type BreakerState struct {
 	// process's breaker is open.
 	Since *time.Time `json:"since,omitempty"`
 	// NextTrialAt is when the next trial is due; of another process's breaker, when the
-	// first waiting push is due.
+	// first waiting push is due; nil when the breaker is closed.
 	NextTrialAt *time.Time `json:"next_trial_at,omitempty"`
-	// Failures counts consecutive failed calls.
+	// Failures counts consecutive failed calls; 0 unless this process's breaker is open or half open.
 	Failures int `json:"failures,omitempty"`
-	// ErrorCode is the code of the last failure, which may be another tenant's.
+	// ErrorCode is the code of the last failure, which may be another tenant's; "" if Failures is 0.
 	ErrorCode string `json:"error_code,omitempty"`
 	// Cause describes why calls are stopped, with the last failure. The target's message is left
 	// out if it is for another tenant.

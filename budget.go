@@ -9,7 +9,7 @@ import (
 // Limit is the largest permitted number of actions and, for each currency, the largest
 // total amount that they may move. Without amounts they may move no money.
 type Limit struct {
-	// Count is 1 to [MaxGrantCount].
+	// Count is 1 to [MaxGrantCount] in a request; 0 permits nothing, as in a limit that was narrowed.
 	Count int `json:"count"`
 	// Amounts has at most one amount for each currency.
 	Amounts []Magnitude `json:"amounts,omitempty"`

@@ -26,19 +26,20 @@ type DeadLetter struct {
 	// Error and ErrorCode describe the last failure.
 	Error     string `json:"error"`
 	ErrorCode string `json:"error_code"`
-	// Attempts counts the recorded intents; LastAt is when the push ended.
+	// Attempts is that of the [Push]; LastAt is when the push ended.
 	Attempts int       `json:"attempts"`
 	LastAt   time.Time `json:"last_at"`
 	// TargetSays is the target's own answer; see [Push].
 	TargetSays string `json:"target_says"`
-	// ReplaySafe is true when a replay cannot double the effect. ReplayReason says
-	// why, or why not.
+	// ReplaySafe is true when a replay cannot double the effect, and bytes and connector
+	// are as approved. ReplayReason says why, or why not.
 	ReplaySafe   bool   `json:"replay_safe"`
 	ReplayReason string `json:"replay_reason"`
 	// Advice says in one sentence what an operator can do about it.
 	Advice string `json:"advice"`
-	// Acts lists what an operator can do with the dead letter now: replay, resolve,
-	// discard, correct.
+	// Acts lists the acts that the dead letter's state permits. An administrator replays, an operator
+	// does the others. A replay still skips it if the policy, a lost right, a ceiling or another
+	// reversal forbids the replay.
 	Acts []DeadLetterAct `json:"acts"`
 	// Group is the key of its [DeadLetterGroup].
 	Group string `json:"group"`
@@ -59,7 +60,7 @@ const (
 // The reasons why an act skips a dead letter, besides error codes.
 const (
 	SkippedApplied      = "already_applied"
-	SkippedResolveFirst = "resolve_first" // a replay or a discard needs a known outcome
+	SkippedResolveFirst = "resolve_first" // the outcome is unknown, and a replay could double the effect
 	SkippedTooOld       = "too_old"
 	SkippedNotFailed    = "not_failed"
 	SkippedNotUnknown   = "not_unknown"
@@ -80,9 +81,9 @@ type DeadLetterFilter struct {
 	// Since selects dead letters whose push ended at that time or later.
 	Since *time.Time `json:"since,omitempty"`
 	// Limit bounds the dead letters. The default, 0, means [DefaultLimit] for a list and
-	// [MaxDeadLetterBatch] for an act.
+	// [MaxDeadLetterBatch] for an act. A list has at most [MaxLimit].
 	Limit int `json:"limit,omitempty"`
-	// Cursor is for lists only; acts ignore it.
+	// Cursor is for lists only: an act begins at the newest dead letter.
 	Cursor string `json:"-"`
 }
 
@@ -192,8 +193,8 @@ func (r *ReplayRequest) Selection() DeadLetterSelection {
 	return DeadLetterSelection{IDs: r.IDs, Filter: r.Filter, DryRun: r.DryRun}
 }
 
-// Validate returns an [Error] with code invalid when the selection is empty or too
-// large.
+// Validate returns an [Error] with code invalid unless the request has exactly one valid
+// selection.
 func (r *ReplayRequest) Validate() error {
 	var v Violations
 	r.Selection().checkSelection(&v, r.All)

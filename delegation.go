@@ -42,8 +42,8 @@ type Delegation struct {
 	CreatedBy string     `json:"created_by"`
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`
-	// Delegator is set in answers to the delegate while the delegation holds. It is
-	// never stored.
+	// Delegator is set in a list for the delegate while the delegation holds and From may
+	// decide. It is never stored.
 	Delegator *Delegator `json:"delegator,omitempty"`
 }
 
@@ -104,9 +104,8 @@ type DelegationService interface {
 	// CreateDelegation stores a delegation. The error has code [CodeInvalid] unless
 	// From and To are two different, enabled persons with the role approver.
 	CreateDelegation(ctx context.Context, d NewDelegation) (*Delegation, error)
-	// ListDelegations returns the delegations from or to the caller, or, for an
-	// administrator, all of the tenant, newest first. Delegations to the caller
-	// that are in force have a Delegator, unless From may not decide.
+	// ListDelegations returns the newest 500 delegations from or to the caller, or, for an
+	// administrator, of the tenant, and all in force to the caller, newest first.
 	ListDelegations(ctx context.Context) ([]*Delegation, error)
 	// EndDelegation ends a delegation; one that has already ended stays as it is.
 	// The delegate may also end it.
@@ -154,7 +153,7 @@ func Standings(tx ReadTx, to string) (out []Standing, err error) {
 }
 
 // StandsFor returns the principals on whose behalf a person may answer the question
-// about an action, by the given delegations: principals whom the question asks now,
+// about an action, by the given delegations: principals whom the question asks then,
 // other than the person. It does not look at votes already cast. An excluded person
 // answers on nobody's behalf, and nobody answers on behalf of an excluded person.
 func (a *Action) StandsFor(p *Principal, list []Standing, at time.Time) (out []*Principal) {

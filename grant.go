@@ -55,8 +55,9 @@ type Grant struct {
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt ends the grant, unless it ends earlier.
 	ExpiresAt time.Time `json:"expires_at"`
-	// EndedAt is set when the grant ended before ExpiresAt, with EndedBy, the name of
-	// the principal that ended it, and the reason.
+	// EndedAt is set when the grant ended before ExpiresAt, with the reason. EndedBy names what
+	// ended it: a principal, itself or by its action, a sign-in provider, or "somebody at the
+	// machine".
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`
 	EndReason GrantEnd   `json:"end_reason,omitempty"`
@@ -64,17 +65,19 @@ type Grant struct {
 	Worst string `json:"worst_case,omitempty"`
 }
 
-// GrantEnd is why a grant ended before its time.
+// GrantEnd is why a grant or a mandate ended before its time.
 type GrantEnd string
 
 // The reasons.
 const (
 	GrantRevoked GrantEnd = "revoked"
 	GrantUsedUp  GrantEnd = "used_up"
-	// GrantRightLost: the grantor may no longer decide, or the agent may no longer propose.
+	// GrantRightLost: the grantor, or a voter of the mandate, may no longer decide, or the agent may no
+	// longer propose.
 	GrantRightLost GrantEnd = "right_lost"
 	// GrantPolicy: the active policy denied an action that the grant covers, judged it
-	// above the grant's level or the policy's own limit, allows no grants, or allows only shorter grants.
+	// above the grant's level or the policy's own limit, allows no grants (or mandates), or allows only
+	// shorter ones.
 	GrantPolicy GrantEnd = "policy"
 )
 

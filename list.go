@@ -76,7 +76,7 @@ type ActionFilter struct {
 	ReadBy string
 	// Sort is the order; "" is [SortNewest].
 	Sort Sort
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
@@ -96,7 +96,7 @@ type PushFilter struct {
 	Code string
 	// Since selects pushes that ended at that time or later.
 	Since time.Time
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string

@@ -67,7 +67,7 @@ type Plan struct {
 	Steps []PlanStep `json:"steps"`
 	// InAll limits all steps together; nil for the sum of the steps.
 	InAll *Limit `json:"in_all,omitempty"`
-	// PerDay limits each day in UTC; nil for no such limit.
+	// PerDay limits each day in UTC; nil for no such limit. Without amounts, those of InAll apply.
 	PerDay *Limit `json:"per_day,omitempty"`
 	// MaxLevel is the highest level that the plan covers; 0 for the policy's, at most L3.
 	MaxLevel RiskLevel `json:"max_level,omitempty"`
@@ -230,7 +230,7 @@ type MandateStep struct {
 	Budget
 }
 
-// MandateVoter is a person whose approval of the plan is a vote for each use.
+// MandateVoter is a person whose approval of the plan can count as a vote for each use.
 type MandateVoter struct {
 	// ID is the voter's principal id.
 	ID string `json:"id"`
@@ -249,7 +249,7 @@ type Mandate struct {
 	Action string `json:"action"`
 	// Agent is the id of the one principal that may use the mandate.
 	Agent string `json:"agent"`
-	// AgentName is the agent's name at the approval.
+	// AgentName is the agent's name at the proposal of the plan.
 	AgentName string `json:"agent_name"`
 	// Goal is the agent's text. It authorises nothing.
 	Goal string `json:"goal"`
@@ -257,7 +257,8 @@ type Mandate struct {
 	Steps []MandateStep `json:"steps"`
 	// InAll limits all steps together.
 	InAll Budget `json:"in_all"`
-	// PerDay is the budget of Day, a date in UTC. Each day begins with the same limit.
+	// PerDay is the budget of Day, a date in UTC; nil for no limit per day, "" before the first use.
+	// Each day begins with the same limit.
 	PerDay *Budget `json:"per_day,omitempty"`
 	Day    string  `json:"day,omitempty"`
 	// Level is the highest risk level that the mandate covers.
@@ -269,16 +270,16 @@ type Mandate struct {
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt ends the mandate, unless it ends earlier.
 	ExpiresAt time.Time `json:"expires_at"`
-	// PausedAt is set while the mandate approves nothing. Then either PausedBy
-	// names the person who paused it, or PausedAction is the action that failed or
-	// has an unknown outcome.
+	// PausedAt is set while the mandate is paused, and so approves nothing. Then either
+	// PausedBy names the person who paused it, or PausedAction is the action that failed
+	// or has an unknown outcome.
 	PausedAt     *time.Time `json:"paused_at,omitempty"`
 	PausedBy     string     `json:"paused_by,omitempty"`
 	PausedAction string     `json:"paused_action,omitempty"`
 	// EndedAt is set when the mandate ended before ExpiresAt.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
-	// EndedBy is the name of the principal that ended the mandate, or whose action caused its
-	// end; "" for neither.
+	// EndedBy names what ended the mandate: a principal, itself or by its action, a sign-in
+	// provider, or "somebody at the machine"; "" for none.
 	EndedBy string `json:"ended_by,omitempty"`
 	// EndReason says why it ended early.
 	EndReason GrantEnd `json:"end_reason,omitempty"`
@@ -414,7 +415,7 @@ func (m *Mandate) Text() JSON {
 
 // MandateFilter selects mandates. An empty field, except Limit, selects all.
 type MandateFilter struct {
-	// Agent is an agent's id or name, "" for all.
+	// Agent is an agent's id, "" for all.
 	Agent string
 	// Open leaves out ended and expired mandates.
 	Open bool

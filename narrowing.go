@@ -34,7 +34,7 @@ type StepNarrowing struct {
 	LowerLimit
 }
 
-// Narrow lowers the limits. The error, with code invalid, lists the values that do not lower a
+// Narrow lowers the limits. The error, with code invalid, lists the values that would raise a
 // limit.
 func (m *Mandate) Narrow(n Narrowing, now time.Time) error {
 	var v Violations

@@ -7,16 +7,18 @@ import (
 
 // Notice tells the administrators of a tenant that somebody changed rights or
 // rules: credentials, roles, groups, set-up links, the policy. The audit log has an
-// entry of the same kind; a notice is shown to each administrator until that
-// administrator dismisses it.
+// entry of the same kind; for an act in another tenant, the log of the actor's own tenant
+// has tenant.acted. A notice is shown to each administrator who existed at the change,
+// until that administrator dismisses it.
 type Notice struct {
 	ID     string `json:"id"`
 	Tenant string `json:"tenant"`
 	// At is the time of the change.
 	At time.Time `json:"at"`
-	// Kind is the type of the audit log entry, such as principal.created.
+	// Kind says what happened, such as principal.created.
 	Kind string `json:"kind"`
-	// Subject is the id of the changed object, SubjectName its name.
+	// Subject identifies what was changed: an id, or a text such as "policy:3". SubjectName is a name for
+	// it: that of the agent for a grant or a mandate.
 	Subject     string `json:"subject"`
 	SubjectName string `json:"subject_name,omitempty"`
 	// Actor is the id of the principal that made the change; without a principal, it says how
@@ -39,7 +41,7 @@ type Notice struct {
 type NoticeFilter struct {
 	// All includes the notices that the caller has dismissed.
 	All bool
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
@@ -51,6 +53,6 @@ type NoticeService interface {
 	// out those that the caller has dismissed, unless f.All is set.
 	ListNotices(ctx context.Context, f NoticeFilter) (Page[*Notice], error)
 	// DismissNotices hides notices from the caller only, and returns how many it
-	// hid. Unknown ids are ignored.
+	// hid. It takes 1 to 200 ids, and ignores unknown ones.
 	DismissNotices(ctx context.Context, ids []string) (int, error)
 }

@@ -14,12 +14,13 @@ const (
 	NotifyAsked NotificationKind = "asked"
 	// NotifyEscalated: a later stage of an approval asks the recipient as well.
 	NotifyEscalated NotificationKind = "escalated"
-	// NotifyReminded: an approval still waits for the recipient.
+	// NotifyReminded: an approval still waits for the recipient: at a reminder, when its extension begins,
+	// when it is assigned to the recipient, and when the recipient's question is answered.
 	NotifyReminded NotificationKind = "reminded"
-	// NotifyDecided: people, or a withdrawal, settled the recipient's question or
-	// proposal.
+	// NotifyDecided: people approved or rejected a proposal of the recipient or for the recipient, or it
+	// was withdrawn. A shared place learns this too.
 	NotifyDecided NotificationKind = "decided"
-	// NotifyExpired: nobody decided in time.
+	// NotifyExpired: the question was not settled in time, and the action expired or the policy rejected it.
 	NotifyExpired NotificationKind = "expired"
 	// NotifyDeadLetter and NotifyUnknown: a push failed permanently, or its outcome is
 	// unknown. Operators have to act.
@@ -31,7 +32,7 @@ const (
 	NotifyChannelFailing NotificationKind = "channel_failing"
 	// NotifyDelegated: somebody made or ended a delegation from or to the recipient.
 	NotifyDelegated NotificationKind = "delegated"
-	// NotifyTest: an administrator tests a channel.
+	// NotifyTest: a test of a channel or a device, or the weekly test of a channel without messages.
 	NotifyTest NotificationKind = "test"
 	// NotifyCallbackDecided and NotifyCallbackFinished: the callback of a proposal, once
 	// when its action is decided and once when it is finished.
@@ -66,11 +67,11 @@ const (
 	// NotificationDelivered: the channel confirms that the message reached its
 	// destination.
 	NotificationDelivered NotificationStatus = "delivered"
-	// NotificationFailed: the channel refused it permanently, or the retries are used
-	// up.
+	// NotificationFailed: the channel refused it permanently, the retries are used up, or
+	// the mail came back. A test is not retried.
 	NotificationFailed NotificationStatus = "failed"
 	// NotificationMuted: not sent, since the message was no longer needed, or the
-	// recipient does not want it; LastError says why.
+	// recipient does not want it or cannot be reached; LastError says why.
 	NotificationMuted NotificationStatus = "muted"
 )
 
@@ -95,14 +96,14 @@ type Notification struct {
 	// Entry is the index of the log entry that the message reports, -1 for none.
 	Entry int64 `json:"entry"`
 	// Channel is the configured name. Recipient is the id of a principal, "" for a
-	// channel that is a shared place, such as a chat channel.
+	// channel that is a shared place, such as a chat channel, and for a callback.
 	Channel   string `json:"channel"`
 	Recipient string `json:"recipient,omitempty"`
 	// RecipientName is the name of Recipient; the store adds it to what it reads.
 	RecipientName string `json:"recipient_name,omitempty"`
 	// Status is the state of the delivery.
 	Status NotificationStatus `json:"status"`
-	// Attempts counts the calls of the channel.
+	// Attempts counts the claims of the message since it was queued or retried, without probes of the channel.
 	Attempts int `json:"attempts"`
 	// LastError is the last failure, or why a message was muted.
 	LastError string `json:"last_error,omitempty"`
@@ -155,7 +156,7 @@ type ChannelState struct {
 	Failures int `json:"failures"`
 	// FailingSince is the time of the third consecutive failure, or the time at which
 	// more than a tenth of the messages of the last 15 minutes (at least 20 messages) had
-	// failed; nil while the channel works.
+	// failed; nil while the channel works, and if the receiver said that it is gone.
 	FailingSince *time.Time `json:"failing_since"`
 	// Flaky is true when the cause of FailingSince is the share of failed messages: a
 	// single success does not end the state.
@@ -166,7 +167,7 @@ type ChannelState struct {
 	// 5 days. No new messages are queued for it until one succeeds, such as an
 	// administrator's test.
 	OffAt *time.Time `json:"off_at"`
-	// LastError is the last failure, "" after a success.
+	// LastError is the last failure, "" once the channel works.
 	LastError string `json:"last_error,omitempty"`
 	// LastOKAt is the time of the last success, nil for none.
 	LastOKAt *time.Time `json:"last_ok_at"`
@@ -211,7 +212,7 @@ const (
 	// BounceDelayed: a mail server still tries; the notification's LastError says so.
 	BounceDelayed BounceResult = "delayed"
 	// BounceIgnored: nothing changed, since the mail reports no failure, or the
-	// notification is no longer accepted.
+	// notification is no longer accepted, was deleted, or went to another address.
 	BounceIgnored BounceResult = "ignored"
 )
 
@@ -238,7 +239,7 @@ type NotificationFilter struct {
 	ActionID string
 	// FinishedSince, unless zero, selects messages that finished at this time or later.
 	FinishedSince time.Time
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string
@@ -283,8 +284,8 @@ type RetryAnswer struct {
 	NextCursor string `json:"next_cursor"`
 }
 
-// NotificationService shows operators and administrators which messages were sent,
-// and to whom.
+// NotificationService shows operators, auditors and administrators which messages were
+// sent, and to whom.
 type NotificationService interface {
 	// ListNotifications returns a page, newest first.
 	ListNotifications(ctx context.Context, f NotificationFilter) (Page[*Notification], error)
@@ -292,7 +293,8 @@ type NotificationService interface {
 	// is an [Error] with code too_late.
 	RetryNotification(ctx context.Context, id string) (*Notification, error)
 	// RetryNotifications sends the selected failed notifications now; a dry run lists
-	// them. A repeated call finds only those that have failed again.
+	// them. A repeated call finds those beyond the first call's limit, and those that have failed
+	// again.
 	RetryNotifications(ctx context.Context, r RetryRequest) (*RetryAnswer, error)
 	// ListChannels returns the configured channels of the tenant with their states.
 	ListChannels(ctx context.Context) ([]*ChannelState, error)

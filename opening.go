@@ -9,7 +9,8 @@ import "slices"
 type TransitionReader interface {
 	// OpenCaller returns the store's data about a caller; for nil, empty CallerFacts.
 	OpenCaller(by *Caller) (CallerFacts, error)
-	// FindDecision is OpenDecision without locks and voters. The action is as FindAction
+	// FindDecision is OpenDecision without locks and voters. It ignores Approve, and reads the
+	// policy's version and the proposer of each pending action. The action is as FindAction
 	// returns it. The sponsor, and an action that is not pending, may be left out.
 	FindDecision(q DecisionQuery) (*OpenedDecision, error)
 	// OpenPage is ListActions with the caller's facts and, if views is true, the caller's saved
@@ -110,7 +111,7 @@ type ProposalQuery struct {
 	Supersedes string
 	// Effect is the hash that finds dead letters of the same change.
 	Effect Hash
-	// Names are the names of people who cannot decide; Asked is the audience of the question.
+	// Names are the names or ids of people who cannot decide; Asked is the audience of the question.
 	Names []string
 	Asked *Audience
 }
@@ -127,9 +128,8 @@ type OpenedProposal struct {
 	DeadLetter string
 	// Named has an entry for each of the names; nil for an unknown one.
 	Named map[string]*Principal
-	// Answerers are the first [MaxFirstAnswerers] persons, by id, who may decide (see
-	// Principal.MayDecide) and whom the question asks. The store does not leave out excluded
-	// persons, and may include persons whom the question does not ask.
+	// Answerers are up to [MaxFirstAnswerers] persons who may decide (see Principal.MayDecide),
+	// by id: candidates for the audience. Some of them may be excluded, or not asked.
 	Answerers []*Principal
 }
 

@@ -130,8 +130,8 @@ type CeilingUse struct {
 	Used Decimal
 }
 
-// CeilingSpan selects the claims on a ceiling for one scope that were reserved
-// after Since.
+// CeilingSpan selects the claims on a ceiling for one scope whose
+// [CeilingClaim.CountedAt] is after Since.
 type CeilingSpan struct {
 	// Ceiling is the name of the ceiling in the policy.
 	Ceiling string

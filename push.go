@@ -30,10 +30,10 @@ type Push struct {
 	Digest Digest     `json:"digest"`
 	Status PushStatus `json:"status"`
 	// Attempts counts the recorded intents, each recorded before its call, and the attempts that ended without
-	// a call because the target could not be checked.
+	// a call because the target could not be checked. A push that ends without either has at least 1.
 	Attempts int `json:"attempts"`
-	// AttemptBase is the value of Attempts at the last replay: the retry budget
-	// counts from here.
+	// AttemptBase is how many of Attempts do not count against the retries: those before the last
+	// replay, and failed trials of a breaker.
 	AttemptBase int `json:"-"`
 	// LastError and ErrorCode describe the last failure; "" before one, and after a success.
 	LastError string `json:"last_error"`
@@ -67,12 +67,12 @@ type Push struct {
 	// TargetSays is the target's answer to the call that made the push a dead
 	// letter: at most [MaxTargetSays] bytes, without secrets, "" for nothing.
 	TargetSays string `json:"target_says,omitempty"`
-	// ClosedAt is set when a failed push is discarded; then the push can never be
-	// replayed.
+	// ClosedAt is set when a failed push is discarded or corrected, or when another action has
+	// applied the same change; then the push can never be replayed.
 	ClosedAt *time.Time `json:"closed_at,omitempty"`
-	// ClosedBy is the name of the principal who discarded it.
+	// ClosedBy is the name of the principal who closed it, or "gatehouse".
 	ClosedBy string `json:"closed_by,omitempty"`
-	// ClosedReason is that person's reason.
+	// ClosedReason says why.
 	ClosedReason string `json:"closed_reason,omitempty"`
 }
 
@@ -137,8 +137,8 @@ const (
 	ReceiptAmbiguous ReceiptOutcome = "ambiguous"
 )
 
-// Receipt records one call: what was attempted, what happened, and whether and
-// how it can be reversed.
+// Receipt records the outcome of one call, or what else proved an outcome (see Source), and
+// whether and how the change can be reversed.
 type Receipt struct {
 	ID       string `json:"id"`
 	Tenant   string `json:"tenant"`
@@ -149,7 +149,7 @@ type Receipt struct {
 	// Attempt is the push's Attempts, Generation its Generation, at the call.
 	Attempt    int `json:"attempt"`
 	Generation int `json:"generation"`
-	// Outcome is what the connector reports.
+	// Outcome is what Source says.
 	Outcome ReceiptOutcome `json:"outcome"`
 	// ErrorCode and Error describe a failed call, "" for a success.
 	ErrorCode string `json:"error_code,omitempty"`

@@ -159,7 +159,7 @@ type RunQueueReader interface {
 // RunQueueWriter claims steps.
 type RunQueueWriter interface {
 	// ClaimSteps moves ready steps to running, in each share the earliest ready
-	// first. It sets owner and lease end, and started_at the first time, raises
+	// first. It sets owner, lease end and started_at, raises
 	// generation and attempts by one, and returns full steps. Claims are exclusive.
 	// Even with concurrent claims, no workflow or tenant exceeds its bound. No two
 	// shares may name the same lane.

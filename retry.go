@@ -7,7 +7,7 @@ type Retry string
 const (
 	// RetryNever: this change is over. Propose another one.
 	RetryNever Retry = "never"
-	// RetryLater: the change is sound and had no effect. An operator replays it
+	// RetryLater: the change is sound and had no effect. An administrator replays it
 	// when the target is up. Do not propose it again.
 	RetryLater Retry = "later"
 	// RetryOperator: an operator has to investigate or repair something first. Do
@@ -70,8 +70,8 @@ func retryOf(s Status, p *Push, code string) Retry {
 }
 
 // Correctable reports whether an operator can edit the change of a failed action and
-// propose it again: the target refused the change for its content, and nobody has
-// corrected it yet. It does not know whether the dead letter is closed; the gate
+// propose it again: the error does not show another cause than the change's content,
+// and nobody has corrected it yet. It does not know whether the dead letter is closed; the gate
 // checks that.
 func (a *Action) Correctable() bool {
 	if a.Status != StatusFailed || a.Failure == nil || a.Push == nil || a.Superseded != "" || a.ArchivedAt != nil {

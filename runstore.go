@@ -21,7 +21,7 @@ type RunFilter struct {
 	// ReadBy selects the runs that the principal with this id started, and those
 	// that it may read because of [IdentityWriter.Inherit].
 	ReadBy string
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string

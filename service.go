@@ -469,7 +469,8 @@ type Explanation struct {
 	// alone; at 0 an editor never approves it.
 	EditUpTo int `json:"edit_approve_up_to"`
 	// CoveredBy is the id of the caller's grant or mandate that would approve the
-	// proposal now, "" for none. It ignores ceilings.
+	// proposal now, "" for none. It ignores ceilings, the longest time that the policy permits,
+	// and whether those who gave it may still decide.
 	CoveredBy string `json:"covered_by,omitempty"`
 	// Trace has a line for each rule: matched, or the condition that did not hold.
 	Trace []RuleTrace `json:"trace"`

@@ -89,7 +89,7 @@ type Passkey struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 }
 
-// ExternalIdentity links an OIDC subject to a principal. Only issuer and subject
+// ExternalIdentity links an OIDC subject or a Slack user to a principal. Only issuer and subject
 // identify it; names and addresses can pass to another person.
 type ExternalIdentity struct {
 	Tenant string `json:"tenant"`
@@ -110,7 +110,7 @@ type SetupLink struct {
 	// Hash is the SHA-256 of the token.
 	Hash      [32]byte  `json:"-"`
 	CreatedAt time.Time `json:"created_at"`
-	// ExpiresAt is CreatedAt + SetupLinkTTL.
+	// ExpiresAt is CreatedAt + SetupLinkTTL, or when an administrator or a newer link ended this one.
 	ExpiresAt time.Time `json:"expires_at"`
 	// UsedAt is nil while the link is unused.
 	UsedAt *time.Time `json:"used_at"`
@@ -159,19 +159,20 @@ type StepUp struct {
 	UsedAt *time.Time `json:"used_at"`
 }
 
-// Ceremony is a sign-in or step-up in progress: the server's state between
-// challenge and response. Its key is the SHA-256 of a secret in the browser. The
+// Ceremony is a sign-in, a step-up, the registration of a passkey or the link of an
+// account in progress: the server's state between challenge and response. Its key is the
+// SHA-256 of a secret: one in the browser, or a code that the person types in Slack. The
 // first response removes it.
 type Ceremony struct {
-	// Hash is the SHA-256 of the browser's secret.
+	// Hash is the SHA-256 of the secret.
 	Hash [32]byte
-	// Tenant is empty until the person who signs in is known.
+	// Tenant is empty for a sign-in by passkey.
 	Tenant string
 	// SessionID is set when a signed-in person has begun the ceremony.
 	SessionID string
 	// Data is the ceremony's own state, as JSON.
 	Data []byte
-	// ExpiresAt is CeremonyTTL after the beginning.
+	// ExpiresAt is CeremonyTTL after the beginning, SlackLinkTTL for a code that is typed in Slack.
 	ExpiresAt time.Time
 }
 
@@ -184,7 +185,7 @@ type SessionFilter struct {
 	All bool
 	// Ended includes sessions that are revoked or have expired.
 	Ended bool
-	// Limit is 1 to [MaxLimit]; 0 is [DefaultLimit].
+	// Limit is at most [MaxLimit]: a greater limit means MaxLimit. 0 means [DefaultLimit].
 	Limit int
 	// Cursor is the NextCursor of the page before, "" for the first.
 	Cursor string

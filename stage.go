@@ -130,7 +130,7 @@ func (a *Approval) StageAt(at time.Time) int {
 }
 
 // See sets the fields that follow from the clock: the current stage, the times of
-// all stages, and whether the extension has begun. at is the time of the
+// all stages, whether the extension has begun, and ExpiresAt. at is the time of the
 // decision, the end of an approval that ended undecided, or now.
 func (a *Approval) See(at time.Time) {
 	end, first := a.End(), a.FirstEnd()
@@ -183,8 +183,9 @@ func (a *Action) See(now time.Time) {
 
 // HeldRejection returns the vote that rejects a pending action, and the time at which
 // the rejection takes effect: the end of the hold, or of the question where that is
-// earlier. Until then the action stays pending, nobody else can decide it, and Undo can
-// take the rejection back. The vote is nil for an action without a held rejection.
+// earlier. Until then the action stays pending, nobody can decide it, and Undo can
+// take the rejection back; if the run or the task no longer waits, the rejection takes
+// effect at once. The vote is nil for an action without a held rejection.
 func (a *Action) HeldRejection() (v *Vote, at time.Time) {
 	if a.Status != StatusPending || a.Approval == nil {
 		return nil, at

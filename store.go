@@ -8,7 +8,8 @@ import (
 
 // Store keeps all data. Both engines pass internal/store/storetest in full.
 //
-// A transaction belongs to one tenant: it sees that tenant's rows only. Passing a
+// A transaction belongs to one tenant: it sees that tenant's rows only, but for the
+// credentials that a [CredentialReader] finds. Passing a
 // row of another tenant to one of its methods fails with [ErrOtherTenant]. Work
 // across tenants uses a [QueueStore].
 //
@@ -466,7 +467,7 @@ type NumberedLeaf struct {
 	LeafHash Hash
 }
 
-// ConsoleReader has the reads that only the console needs.
+// ConsoleReader reads facts for statistics, saved views and notices.
 type ConsoleReader interface {
 	// ActionFacts calls fn with facts of the newest proposals, newest first, until
 	// fn returns false, for at most [MaxFacts]. readBy selects as in ActionFilter.

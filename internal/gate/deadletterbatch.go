@@ -28,6 +28,7 @@ func (g *Gate) selected(ctx context.Context, s gatehouse.DeadLetterSelection, al
 	filter, most := gatehouse.DeadLetterFilter{}, 0
 	if !all {
 		filter, most = *s.Filter, s.Filter.Limit
+		filter.Cursor = ""
 		if most == 0 {
 			most = gatehouse.MaxDeadLetterBatch
 		}

@@ -15,7 +15,7 @@ import (
 
 var _ gatehouse.DelegationService = (*Gate)(nil)
 
-// maxDelegationList bounds the length of one list.
+// maxDelegationList bounds the delegations that one list has besides those in force to the caller.
 const maxDelegationList = 500
 
 // CreateDelegation stores a delegation. It grants a right, so it needs the same

@@ -20,7 +20,7 @@ var errDry = errors.New("gate: a dry run stores nothing")
 // change, and people approve it. The editor is excluded too, unless the policy says
 // otherwise: see [gatehouse.EditorMayApprove].
 //
-// An operator edits a failed action if the target refused its content: the revision
+// An operator edits a failed action that is [gatehouse.Action.Correctable]: the revision
 // replaces the action, and its dead letter is closed.
 func (g *Gate) Edit(ctx context.Context, id string, e gatehouse.EditRequest) (*gatehouse.Action, error) {
 	a, err := g.edit(ctx, id, e)
@@ -119,7 +119,7 @@ func edited(old *gatehouse.Action, e *gatehouse.EditRequest) (*gatehouse.Proposa
 }
 
 // editedMagnitude returns the claimed magnitude of an edited change. A claim that matched the
-// old payload is set to the new payload's amount; any other stays as it is.
+// old payload is set to the new payload's amount in that currency; any other claim stays as it is.
 func editedMagnitude(old *gatehouse.Action, p *gatehouse.Proposal) *gatehouse.Magnitude {
 	m := old.Magnitude
 	if m == nil || m.Amount == "" || card.Claim(old, card.Amounts(old)) != "" {
@@ -183,7 +183,7 @@ func (g *Gate) editLineage(
 }
 
 // MayEdit returns the reason why a principal may not edit a pending action as its reviewer; nil when
-// the principal may. A reviewer needs the right to answer the action, but an earlier editor may edit
+// the principal may. A reviewer needs an own right to answer the action, but an earlier editor may edit
 // again although excluded from answering.
 func MayEdit(a *gatehouse.Action, p *gatehouse.Principal, now time.Time) error {
 	ap := *a.Approval

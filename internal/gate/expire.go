@@ -22,7 +22,7 @@ const (
 )
 
 // Sweep runs SweepMoments, SweepHeld and SweepExpired, and rests after a full batch, up to longestSweepRest.
-// most is the size of the largest of the three batches.
+// most is the number of actions that the largest of the three batches settled.
 func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 	began := time.Now()
 	for _, sweep := range []func(context.Context) (int, error){g.SweepMoments, g.SweepHeld, g.SweepExpired} {
@@ -39,14 +39,14 @@ func (g *Gate) Sweep(ctx context.Context) (most int, err error) {
 }
 
 // SweepExpired closes one batch of approvals past their expiry, and returns their
-// number. The predicate "now >= expires_at" is authoritative in every decision and
+// number. The predicate "now is not before Approval.End" is authoritative in every decision and
 // read; the sweeper only stores and announces the result.
 func (g *Gate) SweepExpired(ctx context.Context) (int, error) {
 	return g.sweepEach(ctx, &g.asideExpired, gatehouse.Queues.ExpiredActions, expire)
 }
 
 // sweepEach calls settle with each action of a due batch, in one transaction, and returns
-// their number. When the transaction fails, each action gets its own; an action that fails
+// how many it settled. When the transaction fails, each action gets its own; an action that fails
 // there is set aside, so that it blocks no others.
 func (g *Gate) sweepEach(
 	ctx context.Context, failed *aside.Set[gatehouse.ActionRef],
@@ -119,7 +119,7 @@ func (g *Gate) sweepTogether(
 	return nil
 }
 
-// expire stores that nobody answered in time: the action expires or, if the policy says
+// expire stores that the question was not settled in time: the action expires or, if the policy says
 // so, is rejected. If a rejection is held, it takes effect. A decided action is not
 // changed: the action is locked, and its moves are guarded.
 func expire(tx gatehouse.Tx, a *gatehouse.Action) error {

@@ -165,8 +165,8 @@ func (g *Gate) policyLevel(
 	return level, err
 }
 
-// CanGrantLike reports whether a grant can cover actions like this one: the active policy allows its
-// level, and its proposer is an agent or a service. For display.
+// CanGrantLike reports whether level and proposer permit a grant for actions like this one: the active policy
+// allows grants of the level, and the proposer is an agent or a service with the role proposer. For display.
 func (g *Gate) CanGrantLike(ctx context.Context, a *gatehouse.Action) (can bool, err error) {
 	err = g.View(ctx, "policy", func(tx gatehouse.ReadTx, c *gatehouse.Caller) error {
 		active, _, _, err := g.activePolicy(tx, c.Principal.Tenant)

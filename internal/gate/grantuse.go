@@ -77,7 +77,8 @@ type covered struct {
 }
 
 // moved returns the money that an action may move, by currency, to compare with the
-// amounts of a limit; ok is false where the money cannot be counted. New values count
+// amounts of a limit; ok is false where the money cannot be counted, and where the limit
+// has amounts and the action has none. New values count
 // in full: a difference would depend on the present state, which the proposer claims.
 // The claimed magnitude can only raise a sum. An amount without a currency counts in
 // the limit's currency if the limit has only one and the payload names no other. If there

@@ -381,8 +381,8 @@ func endMandates(tx mandateMover, by author, why gatehouse.GrantEnd, ends func(*
 	return nil
 }
 
-// maxOpenMandates bounds how many mandates are ended at once. The others end at their
-// next use.
+// maxOpenMandates bounds how many mandates are ended at once. The others stay open, and end at a
+// use that the policy or a lost right forbids.
 const maxOpenMandates = 10_000
 
 // endMandate ends a locked mandate. action is the action that ended it, nil for none.

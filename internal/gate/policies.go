@@ -86,8 +86,8 @@ type judgement struct {
 	mandates []mandated
 }
 
-// activePolicy returns the tenant's active policy, parsed. For a policy that does
-// not load it returns nil with the reason; nothing is allowed under it.
+// activePolicy returns the tenant's active policy, parsed. If there is none, or it does not load or was
+// changed in the store, activePolicy returns nil with the reason; nothing is allowed then.
 func (g *Gate) activePolicy(
 	tx gatehouse.PolicyReader, tenant string,
 ) (p *policy.Policy, version int, reason string, err error) {
@@ -377,7 +377,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 		}
 		out = &gatehouse.Explanation{PolicyOutcome: gatehouse.PolicyOutcome{
 			Outcome: gatehouse.OutcomeDeny, Reasons: []string{reason}, Rules: []string{}, Version: version,
-		}}
+		}, RiskLevel: max(gatehouse.L3, floor, p.RiskLevel)}
 		if active == nil {
 			return nil
 		}
@@ -420,7 +420,7 @@ func (g *Gate) ExplainPolicy(ctx context.Context, p *gatehouse.Proposal) (*gateh
 }
 
 // coveredBy is the id of the first grant or mandate that would approve the proposal at a
-// time, "" for none.
+// time, "" for none; see [gatehouse.Explanation].
 func (j *judgement) coveredBy(now time.Time) string {
 	for _, x := range j.grants {
 		if x.HoldsAt(now) && x.Fits(x.moved) && j.RiskLevel <= min(x.Level, j.policy.GrantUpTo()) && j.Required <= 1 {

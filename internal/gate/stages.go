@@ -64,7 +64,7 @@ func recordMoment(tx gatehouse.LogWriter, a *gatehouse.Action, m gatehouse.Momen
 	return record(tx, a, string(m.Kind), "system", gatehouse.StatusPending, gatehouse.StatusPending, data)
 }
 
-// rejectByTimeout rejects an action that nobody answered, in the policy's name.
+// rejectByTimeout rejects an action whose question was not settled in time, in the policy's name.
 func rejectByTimeout(tx actionMover, a *gatehouse.Action) error {
 	if err := tx.MoveApproval(a.Approval.ID, gatehouse.ApprovalExpired); err != nil {
 		return err

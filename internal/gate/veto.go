@@ -16,7 +16,7 @@ import (
 type vetoInput struct {
 	action *gatehouse.Action
 	floor  gatehouse.RiskLevel
-	// decided is true if no judgement is needed. veto is the result, "" for none.
+	// decided is true once veto is known. veto is the result, "" for none.
 	decided   bool
 	veto      string
 	judgement judgement

@@ -393,13 +393,13 @@ func TestSlowProvider(t *testing.T) {
 	<-asked
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	began := time.Now()
-	time.AfterFunc(2*time.Second, func() { close(answer) })
+	late := time.AfterFunc(time.Minute, func() { close(answer) })
 	_, err := s.BeginOIDC(ctx, "acme", "/")
 	w.want(err, gatehouse.CodeBusy)
-	if waited := time.Since(began); waited > time.Second {
-		t.Errorf("it waited for %s", waited)
+	if !late.Stop() {
+		t.Fatal("the second sign-in waited for the first")
 	}
+	close(answer)
 	w.want(<-first, gatehouse.CodeBusy)
 }
 

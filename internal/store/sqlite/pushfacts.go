@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -32,18 +33,14 @@ func (t *readTx) PushFacts(since time.Time, readBy string, fn func(gatehouse.Pus
 	open.add("tenant = ?", t.tenant)
 	open.add("created_at < ?", since)
 	shared.AddReadableBy(open.add, "action_seq", t.tenant, readBy)
-	for _, from := range []string{
-		`push INDEXED BY push_status
-  WHERE status <> 'picking' AND status <> 'sent' AND status <> 'applied' AND status = 'queued'`,
-		`push INDEXED BY push_lease WHERE lane = '' AND status IN ('picking', 'sent')`,
-		`push INDEXED BY push_lease_lane WHERE lane <> '' AND status IN ('picking', 'sent')`,
-	} {
-		err := t.each(`SELECT `+pushFactColumns+` FROM `+from+` AND `+open.sql()+` LIMIT ?`,
-			func(r *stmt) error { fn(shared.ScanPushFact(r)); return nil },
-			append(open.args[:len(open.args):len(open.args)], gatehouse.MaxPushFacts)...)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	selected := `SELECT ` + pushFactColumns + ` FROM `
+	return t.each(
+		selected+`push INDEXED BY push_status
+  WHERE status <> 'picking' AND status <> 'sent' AND status <> 'applied' AND status = 'queued' AND `+open.sql()+`
+UNION ALL `+selected+`push INDEXED BY push_lease WHERE lane = '' AND status IN ('picking', 'sent') AND `+open.sql()+`
+UNION ALL `+selected+`push INDEXED BY push_lease_lane WHERE lane <> '' AND status IN ('picking', 'sent') AND `+
+			open.sql()+`
+LIMIT ?`,
+		func(r *stmt) error { fn(shared.ScanPushFact(r)); return nil },
+		append(slices.Concat(open.args, open.args, open.args), gatehouse.MaxPushFacts)...)
 }
