@@ -116,10 +116,8 @@ func (g *Gate) mayReadEvent(
 	e *gatehouse.Event,
 	may map[string]bool,
 ) (bool, error) {
-	if c.Principal.Has(gatehouse.RoleAuditor) {
-		return true, nil
-	}
-	if !slices.ContainsFunc(publicEvents, func(begin string) bool { return strings.HasPrefix(e.Type, begin) }) {
+	public := func(begin string) bool { return strings.HasPrefix(e.Type, begin) }
+	if !c.Principal.Has(gatehouse.RoleAuditor) && !slices.ContainsFunc(publicEvents, public) {
 		return false, nil
 	}
 	if g.ReadsAs(c.Principal) == "" {

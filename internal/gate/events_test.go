@@ -57,7 +57,7 @@ func TestEventsBeyondTheLog(t *testing.T) {
 }
 
 // TestEventsAreReadByRights: an auditor reads all events, a person those of the
-// actions, and an agent those of its own actions.
+// actions, and an agent those of its own actions, also if it is an auditor.
 func TestEventsAreReadByRights(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -65,6 +65,7 @@ func TestEventsAreReadByRights(t *testing.T) {
 	other := w.principal("other", gatehouse.KindAgent, gatehouse.RoleProposer)
 	auditor := w.principal("aud", gatehouse.KindPerson, gatehouse.RoleAuditor)
 	worker := w.principal("work", gatehouse.KindService, gatehouse.RoleWorker)
+	watcher := w.principal("watcher", gatehouse.KindAgent, gatehouse.RoleAuditor, gatehouse.RoleProposer)
 	a := w.propose(bot, nil)
 	if _, err := w.gate.Decide(ana, a.ID, approve(a)); err != nil {
 		t.Fatal(err)
@@ -79,10 +80,11 @@ func TestEventsAreReadByRights(t *testing.T) {
 		ctx  context.Context
 		want []string
 	}{
-		"a person": {ana, []string{"hitl.proposed", "hitl.approved", "hitl.proposed"}},
-		"an agent": {bot, []string{"hitl.proposed", "hitl.approved"}},
-		"another":  {other, []string{"hitl.proposed"}},
-		"a worker": {worker, nil},
+		"a person":             {ana, []string{"hitl.proposed", "hitl.approved", "hitl.proposed"}},
+		"an agent":             {bot, []string{"hitl.proposed", "hitl.approved"}},
+		"another":              {other, []string{"hitl.proposed"}},
+		"a worker":             {worker, nil},
+		"an agent that audits": {watcher, nil},
 	} {
 		if got := w.heard(c.ctx, gatehouse.EventFilter{}); !slices.Equal(got, c.want) {
 			t.Errorf("%s reads %v", who, got)
