@@ -298,7 +298,13 @@ func (p *plan) known(name string, entity Entity) bool {
 		_, near := spelling.Near(name, p.columns(entity))
 		return !near
 	}
-	return slices.Contains(entity.Columns, name) || name == entity.Key || name == entity.Version
+	return p.listed(name, entity)
+}
+
+// listed reports whether the configuration lets proposals name a column.
+func (p *plan) listed(name string, entity Entity) bool {
+	return len(entity.Columns) == 0 || slices.Contains(entity.Columns, name) ||
+		name == entity.Key || name == entity.Version
 }
 
 // columns yields the known columns, from the catalogue or else from the configuration.
@@ -344,11 +350,15 @@ func (p *plan) checkChange(
 	for _, f := range change {
 		here := at + gatehouse.JoinPointer(f.Name)
 		if !p.known(f.Name, entity) {
-			detail := "is not a column that can be written; these are: " + connector.Names(p.columns(entity))
+			detail := "is not a column of this entity; these are: " + connector.Names(p.columns(entity))
 			if near, ok := spelling.Near(f.Name, p.columns(entity)); ok {
 				detail = anotherSpelling(near)
 			}
 			v.Add(here, "%s", detail)
+			continue
+		}
+		if f.Name == entity.ExternalID && !p.listed(f.Name, entity) {
+			v.Add(here, "is the external id, and not among the configured columns")
 			continue
 		}
 		switch f.Name {
@@ -361,7 +371,7 @@ func (p *plan) checkChange(
 			continue // the key is not a column to set
 		case entity.Version:
 			if p.op != opInsert {
-				v.Add(here, "is the version, which Gatehouse increments itself")
+				v.Add(here, "is the version, which a proposal cannot set")
 				continue
 			}
 		}

@@ -76,6 +76,27 @@ func TestValidatePointsAtWhatIsWrong(t *testing.T) {
 	})
 }
 
+// TestExternalIDIsNoColumn: a proposal cannot set the column of the external id, unless it is among the columns.
+func TestExternalIDIsNoColumn(t *testing.T) {
+	t.Parallel()
+	eachEngine(t, func(t *testing.T, engine string) {
+		tg := newTarget(t, engine, itemsSchema)
+		for _, columns := range [][]string{{"price"}, {"price", "note"}} {
+			cfg := items(tg.dsn)
+			item := cfg.Entities["item"]
+			item.Columns, item.ExternalID = columns, "note"
+			cfg.Entities["item"] = item
+			c := newConnector(t, cfg)
+			err := c.Validate(call("update", "SKU-2", "1", `{"note":"x"}`, `{"note":"theirs"}`))
+			var e *gatehouse.Error
+			if listed := len(columns) > 1; listed != (err == nil) ||
+				!listed && (!errors.As(err, &e) || e.Violations[0].Pointer != "/proposed_change/note") {
+				t.Errorf("columns %v: %v", columns, err)
+			}
+		}
+	})
+}
+
 // TestSchemaChanges alters a table while Gatehouse runs.
 func TestSchemaChanges(t *testing.T) {
 	t.Parallel()
