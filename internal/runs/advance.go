@@ -277,7 +277,7 @@ func (m *runTx) settleRun() error {
 func (m *runTx) moveRun(to gatehouse.RunStatus) error {
 	run, from, now := m.run, m.run.Status, m.tx.Now()
 	run.Status = to
-	if to == gatehouse.RunRunning && run.StartedAt == nil {
+	if to == gatehouse.RunRunning && run.StartedAt == nil && run.Stop == "" {
 		run.StartedAt = &now
 	}
 	var data []gatehouse.Member

@@ -265,6 +265,17 @@ steps:
 			t.Errorf("the run is %s, %v", got.Status, err)
 		}
 	}
+	// A run that misses its deadline in the queue has never started, and uses up no start.
+	w.apply("late", `name: late
+limits: {max_runs_per_min: 1, deadline: 1s}
+steps:
+  - {id: one, uses: transform, with: {}}
+`)
+	w.start("late", `{}`)
+	run = w.status(w.start("late", `{}`).ID, gatehouse.RunFailed)
+	if run.StartedAt != nil || run.Failure.Code != "deadline_exceeded" {
+		t.Errorf("started at %v: %s", run.StartedAt, describe(run))
+	}
 	w.apply("short", `name: short
 limits: {deadline: 1s}
 steps:
