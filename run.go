@@ -35,7 +35,7 @@ type StepStatus string
 
 // The states of a step.
 const (
-	// StepBlocked: a step that it needs has not succeeded yet.
+	// StepBlocked: the run is still queued, or a step that it needs has not succeeded yet.
 	StepBlocked         StepStatus = "blocked"
 	StepReady           StepStatus = "ready"
 	StepRunning         StepStatus = "running"
@@ -78,8 +78,8 @@ type Run struct {
 	// Workspace is that of the workflow. Claims are fair between workspaces.
 	Workspace string    `json:"workspace"`
 	Status    RunStatus `json:"status"`
-	// Stop is "" while the run continues. Once set, the run starts nothing new, and ends in this
-	// final state when the work in progress has settled.
+	// Stop is "" while the run continues. Once set, the run starts nothing new. When the work in progress has
+	// settled, the run ends in this final state, or as succeeded if every step has succeeded.
 	Stop RunStatus `json:"stopping,omitempty"`
 	// Trigger is what started the run.
 	Trigger TriggerType `json:"trigger"`
@@ -88,8 +88,8 @@ type Run struct {
 	TriggerRef string `json:"trigger_ref,omitempty"`
 	// Input is the object with which the run was started.
 	Input JSON `json:"input"`
-	// Output is the result of the workflow's output template; set when the run
-	// succeeds.
+	// Output is the result of the workflow's output template; "" until the run has succeeded, and if the workflow
+	// has no output template or the template failed.
 	Output JSON `json:"output"`
 	// StartedBy names who started the run: a principal, or "schedule", "webhook".
 	StartedBy string `json:"started_by"`
@@ -102,10 +102,10 @@ type Run struct {
 	RetryOf string `json:"retry_of,omitempty"`
 	// Writes counts the actions proposed by the run and by its descendants.
 	Writes int `json:"writes"`
-	// Failure is set when the run has failed.
+	// Failure says why the run is stopping, has failed or was canceled; else nil.
 	Failure   *Failure  `json:"failure"`
 	CreatedAt time.Time `json:"created_at"`
-	// StartedAt is the time of admission, nil before.
+	// StartedAt is the time of admission; nil before, and for a run that ended without it.
 	StartedAt *time.Time `json:"started_at"`
 	// FinishedAt is nil until the run is in a final state.
 	FinishedAt *time.Time `json:"finished_at"`
@@ -224,21 +224,27 @@ type Step struct {
 	// Attempts counts the leases, but for those that were put back unused or that only waited for another step
 	// with the same key.
 	Attempts int `json:"attempts"`
-	// IdempotencyKey is set when the step is first leased; unique per tenant.
+	// IdempotencyKey is set when an outside worker gets the step, or when a built-in step completes, proposes or
+	// starts a child run; "" for none. It is unique in the tenant among steps that have neither failed nor been
+	// canceled.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// Input is the step's "with", evaluated for the attempt; "" before the first.
+	// Input is the evaluated "with", stored when an outside worker gets the step, or when a built-in step completes
+	// or waits; "" before, and for a copied step.
 	Input JSON `json:"input"`
-	// Output is at most 256 KiB of JSON.
+	// Output is at most 256 KiB of JSON; for a for_each step, 4 MiB; for an event, 256 KiB of data and its other
+	// members.
 	Output JSON `json:"output"`
 	// Skipped is true when the step's condition did not hold.
 	Skipped bool `json:"skipped,omitempty"`
-	// Failure is nil unless the last attempt failed.
+	// Failure says why the step or its last failed attempt failed, or for which key the step waits; nil for none,
+	// and for a step that has succeeded.
 	Failure *Failure `json:"failure"`
 	// ActionID, ChildRun and Event name what the step waits for, or waited for.
 	ActionID string `json:"action_id,omitempty"`
 	ChildRun string `json:"child_run,omitempty"`
 	Event    string `json:"event,omitempty"`
-	// DueAt is when a retry is due, or when a wait ends; nil for neither.
+	// DueAt is when a retry is due, when a wait ends, or when the awaited action or child run is canceled; nil for
+	// none.
 	DueAt *time.Time `json:"due_at"`
 	// Generation fences stale holders: each lease raises it by one.
 	Generation int `json:"generation"`

@@ -38,7 +38,8 @@ type ToolQueue struct {
 // WorkerState has the leases of a worker. A lease whose end has passed without a heartbeat is
 // about to be lost.
 type WorkerState struct {
-	// Worker is the name that the worker gave.
+	// Worker is the owner of the leases: a principal's id, with "/" and the worker's own name if it gave one, or a
+	// server.
 	Worker string `json:"worker"`
 	// Steps counts the steps that it holds.
 	Steps int `json:"steps"`

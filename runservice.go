@@ -18,8 +18,8 @@ type RunService interface {
 	WorkflowSummary(ctx context.Context, name string) (*WorkflowSummary, error)
 	ListWorkflowVersions(ctx context.Context, name string) ([]*Workflow, error)
 
-	// StartRun starts a run of the newest version. For a known trigger_ref it
-	// returns the existing run, with replayed true.
+	// StartRun starts a run of the newest version. For a known trigger_ref it returns the existing run, with
+	// replayed true, or an error with code duplicate_key if the caller may not read that run.
 	StartRun(ctx context.Context, workflow string, r NewRun) (run *Run, replayed bool, err error)
 	FindRun(ctx context.Context, id string) (*Run, error)
 	ListRuns(ctx context.Context, f RunFilter) (Page[*Run], error)
@@ -36,8 +36,9 @@ type RunService interface {
 	// CancelRun stops a run: no step starts any more, pending work is canceled, and calls that
 	// were sent still settle. A repeated call changes nothing.
 	CancelRun(ctx context.Context, id, reason string) (*Run, error)
-	// RetryRun starts a run of the same version and input as a run that failed or
-	// was canceled. Steps that succeeded there are copied with their output.
+	// RetryRun starts a run of the same version and input as a run that failed or was canceled. Steps that
+	// succeeded there are copied with their output. A further call for the same run returns the run that the first
+	// call started.
 	RetryRun(ctx context.Context, id string) (*Run, error)
 	// RetryRunFrom starts a run of the same version and input as a run that has ended. The step
 	// with that id, and all that need it, are executed again; other steps that succeeded are
@@ -69,7 +70,7 @@ type RunDetail struct {
 	Usage []*ModelUsage `json:"usage"`
 	// Signals are the events sent to the run, in the order of arrival.
 	Signals []*Signal `json:"signals"`
-	// Actions are the actions that its steps proposed, in the order of the steps.
+	// Actions are the actions for which its steps wait or waited last, each once, in the order of the steps.
 	Actions []*Action `json:"actions"`
 	// Needs maps the key of each step of the workflow to the keys of the steps that
 	// it needs.

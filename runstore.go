@@ -97,9 +97,8 @@ type ReadyTool struct {
 // ReadyLanes bounds the lanes of one tool that ReadyTools looks at.
 const ReadyLanes = 64
 
-// StepShare bounds what one claim may take of a lane: at most Limit steps, and only while fewer
-// than MostOfWorkflow steps of its workflow and MostOfTenant of its tenant are running; 0 means no
-// bound.
+// StepShare bounds what one claim may take of a lane: at most Limit steps, and only while fewer than MostOfWorkflow
+// steps of its workflow and MostOfTenant of its tenant are running, where 0 means no bound.
 type StepShare struct {
 	Lane
 	Limit, MostOfWorkflow, MostOfTenant int
@@ -178,7 +177,7 @@ type StepReader interface {
 	ListItems(stepID string, open bool) ([]*Step, error)
 	// CountSteps counts the steps of a run, including items.
 	CountSteps(runID string) (int, error)
-	// FindStepByKey finds a step by its unique idempotency key.
+	// FindStepByKey finds the step with an idempotency key that has neither failed nor been canceled.
 	FindStepByKey(idempotencyKey string) (*Step, error)
 	// FindStepByAction returns the latest step that proposed an action, or that
 	// adopted it instead of proposing the same change again.

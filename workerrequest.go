@@ -38,7 +38,8 @@ type LeaseRequest struct {
 	// Lease is how long the lease lasts, from [MinStepLease] to [MaxStepLease]; 0
 	// means [DefaultStepLease].
 	Lease Span `json:"lease,omitempty"`
-	// Worker is a name to show to people; the principal's name by default.
+	// Worker is the worker's own name, at most 128 bytes, which follows the principal's id in the lease's owner; ""
+	// for none.
 	Worker string `json:"worker,omitempty"`
 }
 
@@ -94,7 +95,7 @@ func checkGeneration(v *Violations, generation int) {
 type Lease struct {
 	// Generation is sent back with the result.
 	Generation int `json:"generation"`
-	// ExpiresAt is when others may lease the work, unless it is renewed.
+	// ExpiresAt is when the lease is lost, unless it is renewed.
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -188,11 +189,12 @@ type StepFailure struct {
 	Generation int `json:"generation"`
 	// Code is at most 64 bytes; "" becomes "failed".
 	Code string `json:"code,omitempty"`
-	// Detail is at most [MaxNotesBytes] bytes; 2000 of them are stored.
+	// Detail is required, at most [MaxNotesBytes] bytes; at most 2000 of them are stored.
 	Detail string `json:"detail"`
 	// Retryable permits another attempt, within the workflow's retries.
 	Retryable bool `json:"retryable"`
-	// RetryAfter is the least wait before the next attempt.
+	// RetryAfter is the least wait before the next attempt, at most [MaxRetryAfter]. The run's deadline may shorten
+	// it.
 	RetryAfter Duration `json:"retry_after,omitempty"`
 }
 
@@ -322,7 +324,7 @@ type PushFailure struct {
 	Kind string `json:"kind"`
 	// Code is required, at most 64 bytes.
 	Code string `json:"code"`
-	// Detail is for people, at most [MaxNotesBytes] bytes.
+	// Detail is required: for people, at most [MaxNotesBytes] bytes.
 	Detail string `json:"detail"`
 	// TargetSays is the target's own answer, without secrets; see [Push].
 	TargetSays string `json:"target_says,omitempty"`

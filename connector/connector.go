@@ -1,10 +1,10 @@
 // Package connector defines the connectors, which carry changes out at one kind of
 // target.
 //
-// A connector promises three things. It makes each change at most once per Execute. It
-// classifies every failure as an [*Error] whose kind never claims more than was
-// proven: NotSent only when no byte of the request can have reached the target. It takes the data
-// that it sends from the [Call] alone, so it sends exactly the approved change.
+// A connector promises three things. It makes each change at most once per Execute. It classifies every failure as
+// an [*Error] whose kind never claims more than was proven: NotSent only when the change cannot have reached the
+// target, or when the operator's configuration says so. It takes the data that it sends from the [Call] alone, so
+// it sends exactly the approved change.
 //
 // Abilities beyond Execute are the small interfaces [Checker], [SelectiveChecker],
 // [StateReader], [Previewer], [ReadBacker], [Validator], [Typed], [Lister], [Describer], [Floorer],
@@ -46,16 +46,17 @@ type Operation struct {
 	// Amounts are the fields of a change that hold money. In a change that has none of them, the fields are recognized
 	// by their names. A [Describer] overrides Amounts.
 	Amounts []gatehouse.AmountField
-	// Undo states whether the effect can be undone; nil if Reverses states it. A [Describer]
-	// overrides both.
+	// Undo states whether the effect can be undone; nil if Reverses states it. A [Describer] overrides Undo; if its
+	// Undo is nil, Reverses decides.
 	Undo *gatehouse.Undo
 	// KeyRetention is how long the target keeps idempotency records; a dead letter
 	// older than that is not replayed. Zero means forever.
 	KeyRetention time.Duration
 }
 
-// Call is one approved change on its way to the target. Its fields come from the stored action. Before
-// Execute, the dispatcher compares the action's recomputed digest with the approved digest.
+// Call is one change for the target. In Execute and ReadBack it comes from the approved stored action and its push;
+// elsewhere it can be a proposal without ActionID and Digest. Before Execute, the dispatcher compares the action's
+// recomputed digest with the approved digest.
 type Call struct {
 	Tenant         string
 	ActionID       string
@@ -105,8 +106,9 @@ type State struct {
 	Unchecked bool
 }
 
-// Checker compares the target with the proposal's version and pre-image. It changes nothing. A
-// call that has neither of them matches.
+// Checker compares the target with the proposal's version and pre-image. It changes nothing. A call that has
+// neither of them matches, unless the operation has a condition of its own, such as an insert, whose row must not
+// exist.
 type Checker interface {
 	Check(ctx context.Context, c Call) (State, error)
 }
@@ -127,7 +129,7 @@ type Snapshot struct {
 	// Gone is true when the target, or one of the targets of a bulk operation, no
 	// longer exists. No other field is set then.
 	Gone bool
-	// Version is the target's version; "" when the call names none.
+	// Version is the target's version. It is "" when the call names none, except for an upsert.
 	Version string
 	// CurrentState has the present value of each field of the call's pre-image, and of each
 	// changed field that exists at the target. It has the shape of the call's pre-image; ""
@@ -164,10 +166,9 @@ type ReadBacker interface {
 	ReadBack(ctx context.Context, c Call) (Finding, Result, error)
 }
 
-// Validator refuses a proposal that can never be carried out, such as one that
-// names an unknown column. It changes nothing, and reads at most descriptions of
-// the target, such as a catalogue; when it cannot read those, it accepts the
-// proposal. The error has code invalid.
+// Validator refuses a proposal that can never be carried out, such as one that names an unknown column. It changes
+// nothing, and reads at most descriptions of the target, such as a catalogue; when it cannot read those, it checks
+// only what needs none of them. The error has code invalid.
 type Validator interface {
 	Validate(c Call) error
 }
@@ -194,9 +195,9 @@ func ProbeReport(ctx context.Context, p Prober) (shown string, err error) {
 	return "its target answers", p.Probe(ctx)
 }
 
-// Conditional reports whether the write of a call is conditional on the target's version or
-// pre-image. A conditional write fails after another change, and after an earlier call for the same
-// action. If a connector lacks this interface, exactly its operations of class B are conditional.
+// Conditional reports whether the write of a call is conditional on the target's version or pre-image. A
+// conditional write fails after another change. After an earlier call for the same action, it has no second effect.
+// If a connector lacks this interface, exactly its operations of class B are conditional.
 type Conditional interface {
 	Conditional(c Call) bool
 }
@@ -212,12 +213,11 @@ type Kind int
 const (
 	// Ambiguous: the change may or may not have been applied.
 	Ambiguous Kind = iota
-	// NotSent: proven that nothing reached the target.
+	// NotSent: the change did not reach the target; this is proven, or configured by the operator.
 	NotSent
-	// Transient: the target answered that it did nothing, and may accept the call
-	// later.
+	// Transient: it is proven that nothing was done, and a later call may succeed.
 	Transient
-	// Terminal: the target answered that it did nothing, and never will.
+	// Terminal: it is proven that nothing was done, and no later call can succeed.
 	Terminal
 )
 

@@ -157,8 +157,7 @@ type Declaration struct {
 	// Field is empty for the operation as a whole.
 	Field string
 	Level gatehouse.RiskLevel
-	// AnyEntity is true when the proposer chooses the entity type, and the
-	// configuration does not limit it.
+	// AnyEntity is true when the request contains the entity type, and the configuration does not limit it.
 	AnyEntity bool
 }
 

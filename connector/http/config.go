@@ -52,7 +52,7 @@ type Probe struct {
 // Entity holds an operator's declarations for an entity type.
 type Entity struct {
 	// Fields maps fields to levels. They can raise the level of any operation, and lower only that of a PATCH
-	// without floor whose body is the proposed change.
+	// without floor whose body is the proposed change and that sends no part of current_state.
 	Fields connector.FieldLevels `yaml:"fields"`
 }
 
@@ -191,7 +191,7 @@ type Operation struct {
 	Conditional *Conditional `yaml:"conditional"`
 	// Success are the statuses that prove the change; 200-299 by default.
 	Success []StatusRange `yaml:"success"`
-	// ResponseSchema is the JSON Schema that a successful answer must fit, else the outcome is
+	// ResponseSchema is the JSON Schema that a successful answer with status 200-299 must fit, else the outcome is
 	// ambiguous.
 	ResponseSchema Schema `yaml:"response_schema" json:",omitempty"`
 	// Outcomes are tried in order, before Success and the defaults.
@@ -305,7 +305,7 @@ type Preview struct {
 	Path string `yaml:"path" form:"first"`
 	// Headers are sent in addition to the connector's.
 	Headers map[string]Value `yaml:"headers"`
-	// Body has the form of the operation's body, and is that body by default.
+	// Body has the form of the operation's body; by default it is that body, and none for GET.
 	Body string `yaml:"body"`
 	// After points to the object as it would be; the whole answer by default.
 	After Pointer `yaml:"after"`

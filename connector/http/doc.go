@@ -7,10 +7,10 @@
 // Redirects are not followed and proxies are not used. A separate request fetches the access token
 // first.
 //
-// A failure is not_sent only if there was no connection (with TLS, a connection exists when the
-// handshake is completed), if there was no access token, or if a configured outcome says so. If
-// there was a connection, every failure before the status line is ambiguous. A status line counts
-// as the target's answer even if the body is cut off.
+// A failure is not_sent only if there was no connection (with TLS, a connection exists when the handshake is
+// completed), if there was no access token, or if a configured outcome says so. If there was a connection, every
+// failure before the status line is ambiguous. A status line counts as the target's answer even if the body is cut
+// off, unless an outcome rule or response_schema needs the body: then the outcome is ambiguous.
 //
 // # Templates
 //

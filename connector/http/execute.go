@@ -51,7 +51,7 @@ func (c *Connector) Execute(ctx context.Context, call connector.Call) (connector
 func (op *operation) classify(call connector.Call, a *rest.Answer, doc answerBody, again bool) *connector.Error {
 	byDefault := op.byDefault(a)
 	if byDefault != nil && again {
-		byDefault.Kind = connector.Transient // the next attempt has another access token
+		byDefault.Kind = connector.Transient // for class A or B, the next attempt has another access token
 	}
 	for _, r := range op.rules {
 		matches, known := r.matches(call, a, doc)

@@ -35,8 +35,8 @@ type Config struct {
 
 // Operation holds an operator's declarations for an operation.
 type Operation struct {
-	// Floor is the minimum level; 4 by default for delete, 5 for update_where (at least 3) and
-	// bulk operations. An upsert has that of its insert or update, and at least 3.
+	// Floor is the minimum level, 3 to 5 for update_where. An undeclared insert or update has 3, a delete 4, an
+	// update_where or a bulk operation 5. An upsert has that of its insert or update, and at least 3.
 	Floor gatehouse.RiskLevel `yaml:"floor"`
 	// L4Above is for update_where: a change with a larger max_rows has at least level 4; 0 by default.
 	L4Above int `yaml:"l4_above"`
@@ -53,8 +53,8 @@ type Entity struct {
 	// Version is an integer column that each update increments, or SQL Server's rowversion.
 	// Optional.
 	Version string `yaml:"version" form:"first"`
-	// Columns are the columns that proposals can name and receipts show, in addition to Key and
-	// Version; all columns by default.
+	// Columns are the columns that proposals can name and receipts show, in addition to Key and Version; all
+	// columns by default. Receipts also show ExternalID.
 	Columns []string `yaml:"columns" form:"first"`
 	// ExternalID is the column by which receipts name the row; Key by default.
 	ExternalID string `yaml:"external_id"`
@@ -65,8 +65,8 @@ type Entity struct {
 	Fields connector.FieldLevels `yaml:"fields" form:"first"`
 	// Amounts are the columns that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts" json:",omitempty"`
-	// Preview tries a pending change in a transaction that is rolled back; true by default, except for
-	// MariaDB and MySQL.
+	// Preview tries a pending change in a transaction that is rolled back; true by default for SQLite and
+	// PostgreSQL, false for MariaDB and MySQL. SQL Server has no previews.
 	Preview *bool `yaml:"preview" json:",omitempty"`
 }
 

@@ -22,9 +22,9 @@
 //
 // # What a failure proves
 //
-// Before a successful BEGIN, nothing was sent (not_sent). After it, only two events
-// prove that nothing happened: a confirmed ROLLBACK, or an error by which the server
-// itself ends the transaction. Constraint violations and invalid values are then
-// terminal; locks, serialization failures and deadlines are transient. A connection
-// that is lost in between, or any other error of COMMIT, is ambiguous.
+// Before a successful BEGIN, no change was sent: the failure is not_sent, transient for a lock, or terminal for a
+// call that cannot be carried out. After it, only two events prove that nothing happened: a confirmed ROLLBACK, or
+// an error by which the server itself ends the transaction. Constraint violations and invalid values are then
+// terminal; locks, serialization failures and deadlines are transient. A connection that is lost in between, or any
+// other error of COMMIT, is ambiguous.
 package sqlconn

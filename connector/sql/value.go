@@ -74,8 +74,9 @@ func (c column) objection(v gatehouse.JSON) string {
 	return ""
 }
 
-// equal compares a proposal's value with a column's value: numbers exactly by value; points in time
-// as such; JSON as JSON; hexadecimal digits in either case; everything else exactly as text.
+// equal compares a proposal's value with a column's value: numbers exactly by value; points in time as such; JSON
+// as JSON; hexadecimal digits in either case; booleans by truth value (1 is true); objects and arrays in canonical
+// form; everything else exactly as text.
 func (c column) equal(want, got gatehouse.JSON) bool {
 	if isNull(want) || isNull(got) {
 		return isNull(want) && isNull(got)

@@ -31,10 +31,10 @@ type Config struct {
 type Operation struct {
 	// Class is A, B or C; C by default.
 	Class connector.Class `yaml:"class" form:"first"`
-	// Floor is the minimum level; 4 by default with delete in the name, 5 with bulk or
-	// entity_refs.
+	// Floor is the minimum level. The default is 3; 4 for a name with the word delete; 5 with entity_refs or a name
+	// with the word bulk.
 	Floor gatehouse.RiskLevel `yaml:"floor" form:"first"`
-	// Fields maps fields to levels, for actions on one entity.
+	// Fields maps fields to levels. They can raise any level, and lower only the default level 3.
 	Fields connector.FieldLevels `yaml:"fields"`
 	// Amounts are the fields that hold money. By default, they are recognized by their names.
 	Amounts []gatehouse.AmountField `yaml:"amounts"`

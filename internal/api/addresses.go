@@ -48,9 +48,8 @@ func (a *Addresses) clock() time.Time {
 	return time.Now()
 }
 
-// Allow fails with code rate_limited if the request's address has failed too often. A secret
-// that was right before in this process is always allowed, so that a user who shares an address
-// with an attacker is not locked out.
+// Allow fails with code rate_limited if the request's address has failed too often. A secret that this process
+// remembers as right is allowed, so that a user who shares an address with an attacker is not locked out.
 func (a *Addresses) Allow(r *http.Request, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -53,9 +53,9 @@ const (
 
 // Lookup finds the object that a path names.
 type Lookup interface {
-	// Exists returns nil if the caller's tenant has the object, even if the caller may not read the object, and
-	// otherwise an error with code not_found. kind is one of the Object constants; for any other kind, Exists
-	// returns nil.
+	// Exists returns an error with code not_found if the caller's tenant lacks the object, or if it is an action,
+	// push, run, step or mandate that the caller may not read, or another person's device. kind is one of the
+	// Object constants; for any other kind, Exists returns nil.
 	Exists(ctx context.Context, kind, id string) error
 	// Resolve returns the full id for a short id (see [gatehouse.ShortID]), and any other id unchanged. The
 	// error has code not_found if no id that the caller may read begins with the short id, and code
@@ -123,12 +123,12 @@ type Config struct {
 	Rates             RateStore
 	// Addresses bounds the requests with wrong keys from one address; nil means that the server makes one.
 	Addresses *Addresses
-	// HooksPerSecond bounds the webhook deliveries from one address to one workflow or source, with bursts of
-	// HookBurst. The defaults are 50 and 200; a negative value means no bound.
+	// HooksPerSecond bounds the deliveries from one address to one workflow or source, and of returned mails, with
+	// bursts of HookBurst. 0 means 50, and a negative value no bound. HookBurst 0 means four times the rate.
 	HooksPerSecond float64
 	HookBurst      int
-	// HookRates are the bounds of individual workflows, by name. The bound of all deliveries from one address
-	// is four times the largest rate of HooksPerSecond and HookRates.
+	// HookRates are the bounds of individual workflows, by name. The bound of all deliveries from one address is
+	// four times the largest rate of HooksPerSecond and HookRates; there is none if one of them is negative.
 	HookRates map[string]HookRate
 }
 

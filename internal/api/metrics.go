@@ -22,8 +22,9 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 	m := &metrics{
 		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "gatehouse_http_request_duration_seconds",
-			Help:    "Duration of API requests; long polls have their own route label, which ends in ?wait.",
+			Name: "gatehouse_http_request_duration_seconds",
+			Help: "Duration of API requests; requests with the query parameter wait have their own route label, " +
+				"which ends in ?wait.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10, 60},
 		}, []string{"route", "method", "status"}),
 		decisions: make(map[string]map[gatehouse.DecisionResult]prometheus.Counter),

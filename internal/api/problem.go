@@ -48,7 +48,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeEditTokenRequired:   "The edit token is missing or wrong",
 	gatehouse.CodeStepUpRequired:      "A recent proof of identity is missing",
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
-	gatehouse.CodeSelfApproval:        "Proposer, sponsor and on_behalf_of cannot decide",
+	gatehouse.CodeSelfApproval:        "Proposer, sponsor, on_behalf_of and contributors cannot decide",
 	gatehouse.CodeSenderNotAllowed:    "This principal may not send the event",
 	gatehouse.CodeNotFound:            "Not found",
 	gatehouse.CodeAmbiguousID:         "Several ids begin with this text",

@@ -21,8 +21,8 @@ type route struct {
 	// is enough.
 	roles []gatehouse.Role
 	token tokenRule
-	// changesRights is true if the route creates or changes credentials, roles, groups, set-up links,
-	// policies, secrets or connectors, and so requires the edit token.
+	// changesRights is true if the route changes rights, credentials or rules, such as principals, groups,
+	// delegations, grants, mandates, keys, policies, secrets or connectors, and so requires the edit token.
 	changesRights bool
 	// cached is true if the use case accepts a caller from the credential cache, and
 	// compares the caller with the store in its own transaction.
@@ -73,7 +73,7 @@ type handler struct {
 	run      func(context.Context, *call) (reply, error)
 }
 
-// call is one request that has passed every check.
+// call is one request. A handler gets it when it has passed every check.
 type call struct {
 	id     string // the path's {id}
 	query  values

@@ -45,8 +45,9 @@ func (s *Server) actionRoutes() []route {
 				param{name: "action_type", max: 128, doc: "Only actions of this type."},
 				param{name: "risk_level", kind: paramInteger, min: 1, max: 5, doc: "Only actions of this level."},
 				param{name: "proposed_by", max: 128, doc: "Only actions of this principal, by id or name."},
-				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the " +
-					"proposer, the rationale, the amount, the key or the proposed values, separated by spaces; or an id."},
+				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the proposer, " +
+					"on_behalf_of, the rationale, the amount, the key or the proposed values, " +
+					"separated by spaces; or the id of an action, approval or push."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
 					doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "approved: only actions " +
@@ -99,11 +100,12 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
-			doc: "The proposer may cancel it while it is pending; an approver, with the edit token, during the hold of " +
+			doc: "The proposer may cancel it while it is pending without a held rejection; an approver, with the edit token, " +
+				"during the hold of " +
 				"the approval. A repeated request gets already_canceled.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
+			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
 			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(s.cfg.Actions.Cancel(ctx, c.id))
 			}),
@@ -113,7 +115,8 @@ func (s *Server) actionRoutes() []route {
 			doc: "Undoes an approval within its hold, or a rejection that was given with hold. " +
 				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
 				"undone_by, is judged and decided again; votes do not carry over. " +
-				"The active policy judges it again, and may deny it. Everybody in the audience of the approval may undo. A " +
+				"The active policy judges it again, and may deny it. Everybody in the audience of the approval, " +
+				"and everybody who voted, may undo; what the policy approved alone, every approver. A " +
 				"repeated request gets already_undone.",
 			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
@@ -155,7 +158,8 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
 			summary: "Edit the change of a pending action, or correct a failed one",
-			doc: "Whoever may decide a pending action may edit it. An operator corrects a failed action whose change the " +
+			doc: "Whoever has an own right to decide a pending action may edit it, " +
+				"and so may an earlier editor; a delegate may not. An operator corrects a failed action whose change the " +
 				"target refused: its dead letter is closed, and the action stays failed. Takes the whole new change, or a JSON " +
 				"merge patch (RFC 7396) of the old one, with the digest of what was seen and a note for the proposer. It makes " +
 				"a new revision: the proposer stays, edited_by names the caller, edit.changes has each differing field, with " +

@@ -16,7 +16,9 @@ func (s *Server) auditRoutes() []route {
 		{
 			method: "GET", path: "/audit/entries", name: "listEntries", tag: tagAudit,
 			summary: "Read the audit log",
-			doc: "Lists entries in the order of the log, from its beginning or after an entry, without gaps. leaf holds the " +
+			doc: "Lists entries in the order of the log, from its beginning or after an entry, " +
+				"without gaps. An agent that may read only its own actions gets only the entries about its own actions and " +
+				"runs. leaf holds the " +
 				"canonical bytes that are hashed.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Entry]](),
 			query: []param{
@@ -40,6 +42,7 @@ func (s *Server) auditRoutes() []route {
 			doc: "Size and root hash as a signed note, in the format of C2SP tlog-checkpoint. Verify it with a key of " +
 				"/audit/keys that you have from earlier.",
 			roles: auditors, status: http.StatusOK, media: mediaText,
+			codes:   []gatehouse.Code{gatehouse.CodeUnsupported},
 			handler: noBody(s.getCheckpoint),
 		}, {
 			method: "GET", path: "/audit/keys", name: "getLogKeys", tag: tagAudit,

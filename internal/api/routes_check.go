@@ -35,7 +35,8 @@ func (s *Server) checkRoutes() []route {
 		summary: "Check the whole store against every invariant",
 		doc: "The same check as gatehouse doctor --deep, for callers without access to the store: every row of every " +
 			"tenant. Nothing is changed. " +
-			"One check runs at a time, at most six an hour, each for at most 90 seconds. If the store needs longer, the " +
+			"Each replica runs one check at a time, at most six an hour, each for at most 90 seconds. If the store needs " +
+			"longer, the " +
 			"answer is unsupported: run gatehouse doctor --deep on the server's host. " +
 			"The caller must be of the default tenant; violations in other tenants are counted and not listed.",
 		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),

@@ -9,7 +9,7 @@ import (
 
 const tagDecisions = "Decisions"
 
-// refusals are the errors that every way of deciding one action can return.
+// refusals are the errors that decide, edit, approve and reject have in common; those of links are decideCodes.
 var refusals = []gatehouse.Code{
 	gatehouse.CodeDigestMismatch, gatehouse.CodeTargetChanged, gatehouse.CodeExpired,
 	gatehouse.CodeConfirmation, gatehouse.CodeSelfApproval, gatehouse.CodeAlreadyVoted,

@@ -20,8 +20,8 @@ func (s *Server) delegationRoutes() []route {
 		{
 			method: "GET", path: "/delegations", name: "listDelegations", tag: tagAdmin,
 			summary: "List delegations",
-			doc: "Delegations from and to the caller; for an administrator, all of the tenant. Newest first, including " +
-				"ended ones.",
+			doc: "The newest 500 delegations from and to the caller or, for an administrator, of the tenant, " +
+				"newest first, including ended ones; then any others in force to the caller.",
 			roles: delegators, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Delegation]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(d.ListDelegations(ctx)) }),
 		}, {

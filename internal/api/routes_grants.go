@@ -23,18 +23,20 @@ func (s *Server) grantRoutes() []route {
 		{
 			method: "GET", path: "/grants", name: "listGrants", tag: tagDecisions,
 			summary: "List grants",
-			doc:     "Lists all grants of the tenant, the newest first, including ended ones.",
+			doc:     "Lists the newest 500 grants of the tenant, newest first, including ended ones.",
 			roles:   grantReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Grant]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(g.ListGrants(ctx)) }),
 		}, {
 			method: "POST", path: "/grants", name: "createGrant", tag: tagDecisions,
 			summary: "Approve the next actions of one agent in advance",
-			doc: "The grant covers one operation of one connector and actions that meet a condition, up to a number, an " +
-				"amount of money by currency, and a time. The active policy has to allow grants, and still judges each action. " +
-				"With dry_run nothing is stored, and the answer is the grant as it would be: 200, with worst_case, without id.",
+			doc: "The grant covers the actions of one operation of one connector that meet a condition, up to a number, " +
+				"an amount of money by currency, and a time. The active policy has to allow grants, and still judges each " +
+				"action. With dry_run nothing is stored, and the answer is the grant as it would be: 200, with worst_case, " +
+				"without id.",
 			roles: givers, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Grant](), idempotent: true,
 			example: `{"agent":"bot","connector":"shop","operation":"refund","when":"true","count":3,` +
 				`"amounts":[{"amount":"10.00","currency":"EUR"}],"for":"4h"}`,
+			codes: []gatehouse.Code{gatehouse.CodeSelfApproval},
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.NewGrant) (reply, error) {
 				grant, err := g.CreateGrant(ctx, *in)
 				if in.DryRun {

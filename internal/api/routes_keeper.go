@@ -52,6 +52,7 @@ func (s *Server) keeperRoutes() []route {
 				"pushes of the caller's tenant are marked; another tenant is not_found.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.MarkUnknownAnswer](),
 			example: `{"before":"2026-11-21T08:00:00Z","dry_run":false}`,
+			codes:   []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: body((*gatehouse.MarkUnknownRequest).Validate,
 				func(ctx context.Context, _ *call, in *gatehouse.MarkUnknownRequest) (reply, error) {
 					return answer(k.MarkUnknown(ctx, *in))
@@ -61,6 +62,7 @@ func (s *Server) keeperRoutes() []route {
 			summary: "Ask targets about unknown outcomes",
 			doc:     "Settles the unknown pushes whose targets can prove what happened, by read-back. Nothing is sent.",
 			roles:   operators, status: http.StatusOK, out: typeOf[gatehouse.AskAnswer](),
+			codes: []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: maybe(
 				body((*gatehouse.AskRequest).Validate, func(ctx context.Context, _ *call, in *gatehouse.AskRequest) (reply, error) {
 					return answer(k.AskTargets(ctx, *in))

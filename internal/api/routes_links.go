@@ -32,7 +32,7 @@ func (s *Server) linkKeyRoutes() []route {
 		}, {
 			method: "POST", path: "/links/keys/{id}/revoke", name: "revokeLinkKey", tag: tagAdmin,
 			summary: "End all links that a key has signed",
-			doc:     "The links end at once. A key in use is replaced by a new one.",
+			doc:     "The links end at once. An active key is replaced by a new one if the server has a master key.",
 			roles:   admins, changesRights: true, object: ObjectLinkKey, status: http.StatusOK, out: typeOf[gatehouse.RingKey](),
 			handler: noBody(func(ctx context.Context, c *call) (reply, error) {
 				return answer(k.RevokeLinkKey(ctx, c.id))

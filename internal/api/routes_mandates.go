@@ -27,8 +27,9 @@ func (s *Server) mandateRoutes() []route {
 		{
 			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
 			summary: "List mandates",
-			doc:     "Lists the tenant's mandates, also ended ones, the newest first. A proposer reads its own.",
-			roles:   mandateReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
+			doc: "Lists the newest 500 mandates of the tenant, newest first, " +
+				"including ended ones. A caller with the role proposer only reads its own.",
+			roles: mandateReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
 		}, {
 			method: "POST", path: "/mandates", name: "proposeMandate", tag: tagDecisions,
@@ -52,8 +53,8 @@ func (s *Server) mandateRoutes() []route {
 		}, {
 			method: "POST", path: "/mandates/{id}/narrow", name: "narrowMandate", tag: tagDecisions,
 			summary: "Lower the limits of a mandate at once",
-			doc: "Any approver or administrator may lower them. An omitted limit does not change. A count that is already " +
-				"used up ends the mandate. Wider limits need a new plan.",
+			doc: "Any approver or administrator may lower them. An omitted limit does not change. If the count of " +
+				"in_all is already used up, the mandate ends. Wider limits need a new plan.",
 			roles: people, changesRights: true, object: ObjectMandate, idempotent: true,
 			status: http.StatusOK, out: typeOf[gatehouse.Mandate](),
 			example: `{"in_all":{"count":2}}`,

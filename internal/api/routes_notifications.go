@@ -36,7 +36,8 @@ func (s *Server) notificationRoutes() []route {
 			method: "GET", path: "/notifications", name: "listNotifications", tag: tagNotifications,
 			summary: "List sent messages",
 			doc: "One row for each recipient and channel, the newest first. accepted: the next hop has accepted the message. " +
-				"delivered: the message has arrived. muted: the message was no longer needed, or the recipient does not want it.",
+				"delivered: the message has arrived. muted: the message was no longer needed, " +
+				"or the recipient does not want it or cannot be reached.",
 			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
 			query: paging(
 				param{
@@ -63,7 +64,7 @@ func (s *Server) notificationRoutes() []route {
 			}),
 		}, {
 			method: "POST", path: "/notifications/retry", name: "retryNotification", tag: tagNotifications,
-			summary: "Send a notification again now", doc: "The notification must have failed, or be waiting for another try.",
+			summary: "Send a notification again now", doc: "The notification must be failed or queued.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.Notification](),
 			codes:   []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeNotFound},
 			example: `{"id":"ntf_1"}`,

@@ -44,6 +44,7 @@ func (s *Server) policyRoutes() []route {
 				"Where the active policy says policy_changes: gated, there is no other way.",
 			roles: admins, changesRights: true, status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
 			example: `{"source":"rules: []\n"}`,
+			codes:   []gatehouse.Code{gatehouse.CodeNotFound},
 			handler: body(func(in *gatehouse.PolicyProposal) error { return requireSource(in.Source) },
 				func(ctx context.Context, _ *call, in *gatehouse.PolicyProposal) (reply, error) {
 					return answer(s.cfg.Policies.ProposePolicy(ctx, *in))

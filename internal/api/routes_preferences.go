@@ -24,7 +24,8 @@ func (s *Server) preferenceRoutes() []route {
 			method: "PUT", path: "/notifications/preferences", name: "setPreference", tag: tagNotifications,
 			summary: "Choose which messages you want on a channel",
 			doc: "Replaces the caller's own preference for the channel. Messages about a muted topic get the status " +
-				"muted. Questions and alerts can be muted only while another channel that reaches the caller keeps them.",
+				"muted, except questions and alerts that no other working channel sends. Questions and alerts can be muted " +
+				"only while another channel that reaches the caller keeps them.",
 			status: http.StatusOK, out: typeOf[gatehouse.Preference](),
 			example: `{"channel":"mail","muted":["digests"],"quiet":{"from":"20:00","to":"07:00"}}`,
 			handler: body(nil, func(ctx context.Context, _ *call, in *gatehouse.PreferenceChange) (reply, error) {

@@ -80,7 +80,8 @@ func (s *Server) runRoutes() []route {
 			method: "GET", path: "/runs/queues", name: "getRunQueues", tag: tagRuns,
 			summary: "Show the queues, workers and schedules of runs",
 			doc: "Lists the tools with ready steps; the workers that hold steps or pushes, with the end of the latest lease " +
-				"of each; and the next run of each schedule. A worker that holds none is not listed.",
+				"of each; and the next run of each schedule. A worker that holds none is not listed. An agent that may read " +
+				"only its own runs gets role_required.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.RunQueues](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return answer(s.cfg.Runs.RunQueues(ctx))
@@ -120,7 +121,8 @@ func (s *Server) runRoutes() []route {
 		}, {
 			method: "POST", path: "/runs/{id}/retry", name: "retryRun", tag: tagRuns,
 			summary: "Retry a failed or canceled run, or an ended one from a step",
-			doc: "Starts a new run of the same version with the same input. Steps that succeeded are copied with their " +
+			doc: "Starts a new run of the same version with the same input; a repeated retry returns the run of the first " +
+				"one. A proposer may retry only runs that it started. Steps that succeeded are copied with their " +
 				"output. With from, the id of a step, that step and all steps that need it are repeated; a change that was " +
 				"already made is not made twice.",
 			roles: steerers, object: ObjectRun, status: http.StatusCreated, out: typeOf[gatehouse.Run](), idempotent: true,

@@ -20,8 +20,8 @@ func (s *Server) secretRoutes() []route {
 			method: "GET", path: "/secrets", name: "listSecrets", tag: tagAdmin,
 			summary: "List the secrets of the store",
 			doc: "Lists the secrets of the caller's tenant by name, never a value. A missing secret is one that the " +
-				"configuration names and nobody has set. An unreadable secret is sealed under a master key that the server does " +
-				"not have.",
+				"configuration names and nobody has set. An unreadable secret is sealed under a master key that the server " +
+				"does not have, or its key or value is damaged.",
 			roles: admins, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Secret]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(k.ListSecrets(ctx)) }),
 		}, {

@@ -41,8 +41,9 @@ func (s *Server) targetRoutes() []route {
 		method: "POST", path: "/targets/changed", name: "targetChanged", tag: tagActions,
 		summary: "Report that an entity in a target system has changed",
 		doc: "Marks the open actions on the entity that were proposed on another version: their cards say so, and an " +
-			"approver gets target_changed, unless the connector reads the target itself. Repeating the request changes " +
-			"nothing. action_ids is empty for an agent that may read only its own actions.",
+			"approver gets target_changed, unless the connector reads the target itself. One call marks at most 200 " +
+			"actions; if more is true, repeat the request. It marks only actions that lack the mark. action_ids is empty " +
+			"for an agent that may read only its own actions.",
 		roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleOperator},
 		status: http.StatusOK, out: typeOf[gatehouse.TargetChanges](), idempotent: true,
 		example: `{"connector":"shop","entity_type":"item","entity_ref":"SKU-1","version":"8"}`,

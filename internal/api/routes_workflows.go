@@ -78,6 +78,7 @@ func (s *Server) workflowRoutes() []route {
 			roles: proposers, object: ObjectWorkflow, status: http.StatusCreated, replays: true,
 			out: typeOf[gatehouse.Run](), idempotent: true,
 			example: `{"input":{"n":1},"trigger_ref":"INC1"}`,
+			codes:   []gatehouse.Code{gatehouse.CodeDuplicateKey},
 			handler: maybe(body(nil, func(ctx context.Context, c *call, in *gatehouse.NewRun) (reply, error) {
 				run, replayed, err := s.cfg.Runs.StartRun(ctx, c.id, *in)
 				if replayed {

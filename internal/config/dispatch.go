@@ -35,9 +35,8 @@ type Dispatch struct {
 	Hold *gatehouse.Duration `yaml:"hold"`
 	// Retries is how many calls follow a failed one; 3 by default.
 	Retries *int `yaml:"retries"`
-	// Patience adds retries for class A when Retries are used up: until this long after the push was first
-	// due, or until key_retention if that is shorter. Each of them waits for the last Backoff. 0s by default,
-	// for none.
+	// Patience adds retries for class A when Retries are used up: until this long after the push was first due, or
+	// until key_retention if that is shorter. The waits continue as in Backoff. 0s by default, for none.
 	Patience gatehouse.Span `yaml:"patience"`
 	// Backoff are the waits before retries; the last one repeats.
 	Backoff []gatehouse.Duration `yaml:"backoff"`

@@ -16,8 +16,8 @@ type Breaker struct {
 	// Failures is the number of consecutive failed calls that open the breaker;
 	// 0 means no breaker.
 	Failures int
-	// Open is how long an open breaker lets no call through, 30 s by default.
-	// Each failed trial doubles it, up to Longest, 5 min by default.
+	// Open is how long an open breaker lets no call through, 30 s by default. Each failed trial doubles it, up to
+	// Longest. Longest is 5 min by default, or Open if Open is longer.
 	Open, Longest time.Duration
 }
 
@@ -34,14 +34,12 @@ const codeBreakerOpen = gatehouse.CodeBreakerOpen
 // breakers holds one breaker per connector, for all tenants. Breakers are local
 // to this process: each replica finds out by itself.
 //
-// A breaker counts consecutive failures. A call fails when the target did not
-// answer, reported that it cannot serve now, or rejected the credentials. A
-// refusal of the change itself shows that the target is well. A rate limit is
-// no evidence for either. After the configured number of failures the breaker opens:
-// pushes for this connector are put back without an attempt. When its time is
-// over the breaker is half open: one push goes through as a trial, and its
-// result closes the breaker or reopens it for longer. A failed trial does not
-// count against the push's retries.
+// A breaker counts consecutive failures. Every failed call or check counts, except a terminal one, but for http_401
+// and token_refused, which count. A refusal of the change itself shows that the target is well. A rate limit is no
+// evidence for either. After the configured number of failures the breaker opens: pushes for this connector are put
+// back without an attempt. When its time is over, the next push makes the breaker half open and goes through as a
+// trial. Its result closes the breaker or reopens it for longer; if it shows nothing about the target, the next
+// push is the trial. A failed trial does not count against the push's retries.
 type breakers struct {
 	config Breaker
 	now    func() time.Time

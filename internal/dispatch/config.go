@@ -18,9 +18,9 @@ import (
 type Config struct {
 	// Retries is the number of retries after the first call.
 	Retries int
-	// Patience adds retries for operations of class A when Retries are used up: until this time has passed
-	// since the push was first due, but only as long as the target keeps the idempotency key. Each of these
-	// retries waits for the last Backoff. 0 means no such retries.
+	// Patience adds retries for operations of class A when Retries are used up: until this time has passed since
+	// the push was first due, but only as long as the target keeps the idempotency key. The waits continue as in
+	// Backoff. 0 means no such retries.
 	Patience time.Duration
 	// Backoff holds the wait after each attempt. Further attempts use the last wait. The default is 5 s,
 	// 30 s, 2 min, 10 min. Each wait varies by up to a fifth.
@@ -37,12 +37,12 @@ type Config struct {
 	// Batch bounds the pushes claimed at a time; Workers by default. A dispatcher claims only as many pushes
 	// as it has free workers, so that no lease runs unused.
 	Batch int
-	// Poll is the longest time between two polls of the queue; 1 s by default.
+	// Poll is the longest time between two polls of the queue while a worker is free; 1 s by default.
 	Poll time.Duration
-	// CheckTimeout bounds each read-only call to the target (check, read-back); 10 s by default.
+	// CheckTimeout bounds each read of the target for a push (probe, check, read-back); 10 s by default.
 	CheckTimeout time.Duration
-	// MaxClaims bounds the claims of a push that lead to no attempt; 10 by default. Then the push is
-	// quarantined with the code poison.
+	// MaxClaims bounds the claims of a push that led to no attempt and were not put back; 10 by default. Each
+	// replay adds MaxClaims. Then the push is quarantined with the code poison.
 	MaxClaims int
 	// Breaker is the circuit breaker of each connector; none by default.
 	Breaker Breaker
@@ -106,10 +106,11 @@ func (c Config) validate() error {
 
 // Authority checks, immediately before a call, whether the approval is still valid.
 type Authority interface {
-	// Recheck runs in the transaction that writes the intent. That transaction has read the stored action and
-	// the rights. If the error is a *gatehouse.Error whose code is not retryable, the push is quarantined
-	// with this code. If the error is a [usecase.NeedsWork], its Do is called and the transaction
-	// runs again. If Do fails, and after any other error, the push returns to the queue.
+	// Recheck runs in the transaction that writes the intent. That transaction has read the stored action and the
+	// rights. If the error is a *gatehouse.Error whose code is not retryable, the push is quarantined with this
+	// code. If the error is a [usecase.NeedsWork], its Do is called and the transaction runs again. After any other
+	// error, the transaction runs again, up to five times in all. Then, or if Do fails, the push returns to the
+	// queue.
 	Recheck(tx gatehouse.Tx, a *gatehouse.Action, rights *gatehouse.Rights) error
 }
 
@@ -123,8 +124,7 @@ type Metrics interface {
 	PushSettled(connector, outcome string, took time.Duration)
 }
 
-// Dependencies are the parts that a dispatcher uses. Store, Targets and
-// Authority are required.
+// Dependencies are the parts that a dispatcher uses. Store, Targets, Authority and Owner are required.
 type Dependencies struct {
 	Store     gatehouse.Store
 	Targets   *Registry
@@ -133,7 +133,8 @@ type Dependencies struct {
 	Owner string
 	// Wake signals that a push may be due. It may be nil, since polling finds the push as well.
 	Wake <-chan struct{}
-	// Committed, if not nil, is called with the id of each changed action, after the commit and without a lock.
+	// Committed, if not nil, is called with an action's id after its push has settled or returned to the queue,
+	// after the commit and without a lock. It is not called after an intent.
 	Committed func(actionID string)
 	Log       *slog.Logger
 	Metrics   Metrics

@@ -4,10 +4,10 @@
 //
 // # The path of a push
 //
-// A worker claims due pushes. The claim raises the push's generation and sets a
-// lease. Every later write is guarded by that generation and by the status in
-// which the worker left the push. A worker whose lease was given away therefore
-// changes nothing: what it still learns is stored as a late receipt.
+// A worker claims due pushes. The claim raises the push's generation and sets a lease. Every later write is guarded
+// by that generation and by the status in which the worker left the push. A worker whose lease was given away
+// therefore changes nothing: its outcome is stored as a late receipt. The late report of an external worker is
+// refused with lease_lost, and not stored.
 //
 //  1. A success under the same idempotency key settles the push without a call.
 //  2. After earlier attempts, the connector reads back. Then it compares the target

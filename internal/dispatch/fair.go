@@ -12,7 +12,7 @@ type Tenant struct {
 	// Weight is the tenant's share of the claims while others have due pushes
 	// too: with weights 3 and 1, three claims in four. 1 by default.
 	Weight int
-	// MaxConcurrency bounds the tenant's pushes in picking and sent, over all
+	// MaxConcurrency bounds the tenant's pushes in picking and sent, except those of external workers, over all
 	// dispatchers on the store; 0 means no bound.
 	MaxConcurrency int
 }

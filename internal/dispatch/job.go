@@ -322,9 +322,9 @@ func (j *job) check(ctx context.Context) (changed *reason, failure *connector.Er
 	}, nil
 }
 
-// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A check
-// that ends at this deadline counts as a failed attempt. Without the deadline, a target that does not answer
-// would use up the lease, and prepare would release the push endlessly, without counting an attempt.
+// readDeadline is the deadline of reads before the call: half of the lease remains for the call. A check that ends
+// at this deadline counts as a failed attempt. Without the deadline, a target that does not answer would use up the
+// lease, and prepare would release the push without counting an attempt, until it is quarantined as poison.
 func (j *job) readDeadline() time.Time { return j.until.Add(-j.config.Lease / 2) }
 
 // readContext returns the context for reads of the target.

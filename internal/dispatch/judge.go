@@ -93,8 +93,9 @@ func applyVerdict(s *step, v verdict, wait time.Duration, r *gatehouse.Receipt, 
 // spent reports whether no attempt is left after this one.
 func (j *job) spent() bool { return j.config.spent(j.push, j.class, j.retention) }
 
-// spent reports whether a push has no attempt left: all Retries are used, and for class A Patience has passed since
-// the push was first due. That time is measured up to the last claim, by the store's clock.
+// spent reports whether a push has no attempt left: all Retries are used, and for class A Patience, or the key
+// retention if that is shorter, has passed since the push was first due. That time is measured up to the last
+// claim, by the store's clock.
 func (c *Config) spent(p *gatehouse.Push, class connector.Class, retention time.Duration) bool {
 	if p.Attempts-p.AttemptBase <= c.Retries {
 		return false

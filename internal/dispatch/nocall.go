@@ -36,9 +36,8 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 	return string(s.push.Status)
 }
 
-// release puts the push back without an attempt after a failure on this side.
-// The wait grows each time, so that minutes of trouble neither use up the
-// push's claims nor load the machine. cause is for the log.
+// release puts the push back without an attempt after a failure on this side. The wait grows up to the last
+// Backoff, so that minutes of trouble neither use up the push's claims nor load the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
 	claims := j.push.Generation - j.push.Attempts - j.push.PutBack - j.config.MaxClaims*j.push.Replays

@@ -16,9 +16,9 @@ import (
 // internal/runs.
 type Outside struct{ *Dispatcher }
 
-// Lease claims up to n due pushes of a tenant's connectors of type worker, records the intent of
-// each, and returns them. Pushes that fail the last checks are settled and not returned. A
-// non-empty proposer restricts the claim to that principal's proposals.
+// Lease claims up to n due pushes of a tenant's connectors of type worker or mcp, records the intent of each, and
+// returns them. Pushes that fail the last checks are settled or put back, and not returned. A non-empty proposer
+// restricts the claim to that principal's proposals.
 func (d Outside) Lease(
 	ctx context.Context, tenant, owner, proposer string, lanes []string, n int, lease time.Duration,
 ) ([]gatehouse.LeasedPush, error) {

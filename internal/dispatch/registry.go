@@ -21,8 +21,9 @@ type Target struct {
 	// Tenants lists the tenants that may use the connector. Empty means only
 	// the default tenant, AllTenants means every tenant.
 	Tenants []string
-	// Unready, if not nil, is the reason why the target must not be called, for example a missing secret. Then
-	// an attempt of a push fails without a call, and is retried. Connector may then be nil.
+	// Unready, if not nil, is the reason why the target must not be called, for example a missing secret. Then an
+	// attempt of a push fails without a call. It counts, and the push is retried while attempts are left. Connector
+	// may then be nil.
 	Unready error
 	// Stored says that the connector is configured in the store.
 	Stored bool
@@ -46,7 +47,7 @@ type Registry struct {
 	state atomic.Pointer[registered]
 	// used maps the name of a connector to the time of its last call.
 	used sync.Map
-	// refresh reloads the connectors that are configured in the store; nil if there are none.
+	// refresh reloads the connectors that are configured in the store; nil if SetRefresh was not called.
 	refresh func(context.Context) error
 	// onRemoved is called with the name of each connector that Replace has removed; nil for none.
 	onRemoved  atomic.Pointer[func(name string)]
@@ -222,7 +223,8 @@ func (r *Registry) Reverses(tenant, name, operation string) bool {
 	return err == nil && op.Reverses
 }
 
-// Declared returns the connector's declarations about a proposal's operation; nil if there are none.
+// Declared returns what is declared about a proposal's operation; nil if the tenant has no such connector or
+// operation, or if it cannot be used now.
 func (r *Registry) Declared(tenant string, p *gatehouse.Proposal) *gatehouse.Declared {
 	c, op, err := r.operation(tenant, p.Connector, p.Operation)
 	if err != nil {
@@ -273,7 +275,8 @@ func (r *Registry) retention(tenant, name, operation string) time.Duration {
 	return op.KeyRetention
 }
 
-// Validate returns an error with code invalid if an action can never be carried out. It makes no call.
+// Validate returns an error with code invalid if an action can never be carried out. It reads at most descriptions
+// of the target, such as a catalogue. The error has code busy if the connector cannot be used now.
 func (r *Registry) Validate(a *gatehouse.Action) error {
 	c, _, err := r.operation(a.Tenant, a.Connector, a.Operation)
 	if err != nil {
@@ -309,7 +312,7 @@ func (r *Registry) unready(tenant, name string) *connector.Error {
 	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
 }
 
-// LastUsed returns when this process last called a connector; the zero time if it never did.
+// LastUsed returns when this process last prepared a call or a read of a connector; the zero time if it never did.
 func (r *Registry) LastUsed(name string) time.Time {
 	at, _ := r.used.Load(name)
 	t, _ := at.(time.Time)

@@ -111,10 +111,9 @@ func (c Config) subjects() string { return c.Prefix + ".events.>" }
 // requestTimeout bounds the time of connecting, of one write and of one request.
 const requestTimeout = 5 * time.Second
 
-// Connect returns a connection at once, whether or not a server answers. The
-// connection retries forever and drops messages while disconnected, so that
-// nothing accumulates and nothing old is sent later. The error is for settings
-// that can never work. The caller must close the connection.
+// Connect returns a connection, whether or not a server answers; it first tries each address once. The connection
+// retries forever and drops messages while disconnected, so that nothing accumulates and nothing old is sent later.
+// The error is for settings that can never work. The caller must close the connection.
 func Connect(c Config, log *slog.Logger) (*nats.Conn, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

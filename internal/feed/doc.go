@@ -20,12 +20,10 @@
 //   - Each further message carries Nats-Expected-Last-Msg-Id. It is stored only
 //     directly after its predecessor.
 //
-// After its first message is stored, a burst is sent without waiting for each
-// acknowledgement. Whatever is lost, delayed or refused on the way, the stored
-// messages are a prefix of the burst. Because each entry is stored only after
-// its predecessor, an untrimmed stream holds the indexes 0, 1, 2, … of each
-// tenant without gaps, and without duplicates even outside the window of
-// Nats-Msg-Id.
+// After its first message is stored, a burst is sent without waiting for each acknowledgement. Whatever is lost,
+// delayed or refused on the way, the stored messages are a prefix of the burst. Because each entry is stored only
+// after its predecessor, an untrimmed stream holds consecutive indexes of each tenant, from the first entry that
+// was young enough, without gaps, and without duplicates even outside the window of Nats-Msg-Id.
 //
 // # Faults
 //

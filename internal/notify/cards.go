@@ -17,9 +17,9 @@ import (
 const TopicCards = "cards"
 
 const (
-	// maxCardWait bounds the wait between two attempts to write a card.
+	// maxCardWait bounds the wait between two attempts to write a card, unless the receiver asks for a longer one.
 	maxCardWait = 10 * time.Minute
-	// writerBusy is how long a message waits while another process writes its card.
+	// writerBusy is the shortest wait of a message while another process writes its card.
 	writerBusy = 5 * time.Second
 )
 

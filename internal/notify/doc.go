@@ -27,10 +27,10 @@
 //
 // # Failures
 //
-// Retries follow [Schedule]. After three consecutive failures, or when more than a tenth of the recent
-// messages failed at their first attempt, a channel counts as failing: the log records it, an alert goes
-// to the next channel of each route, and so do new messages. A success ends this state and makes all
-// waiting messages due at once; in the second case, only a success while few recent messages have failed
-// does so. A webhook without a success for five days, or whose receiver wants no more messages, is
-// switched off. A channel whose receiver can stop unnoticed gets a test after a week without a message.
+// Retries follow [Schedule]. After three consecutive failures, or when more than a tenth of the recent messages
+// failed at their first attempt, a channel counts as failing: the log records it, an alert goes to the next channel
+// of each route, and so do new messages. A success ends this state and makes the waiting messages that have failed
+// before due at once; in the second case, only a success while few recent messages have failed does so. A webhook
+// without a success for five days, or whose receiver wants no more messages, is switched off. A channel whose
+// receiver can stop unnoticed gets a test after a week without a message.
 package notify

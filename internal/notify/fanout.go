@@ -40,7 +40,7 @@ type leaf struct {
 		// the author of an answered question.
 		Assignee string `json:"assignee_id"`
 		Asker    string `json:"asker"`
-		// Code says why an action was canceled, "" if a person did it.
+		// Code says why the server withdrew an action; "" if a principal or a run canceled it.
 		Code string `json:"code"`
 	} `json:"data"`
 }

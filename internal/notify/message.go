@@ -76,7 +76,7 @@ type Message struct {
 // TimeLayout is the format of the times in messages, which are in UTC.
 const TimeLayout = "2006-01-02 15:04 MST"
 
-// TimeLeft is the label of the only fact that changes by itself.
+// TimeLeft is the label of the fact with the remaining time, which changes by itself.
 const TimeLeft = "Time left"
 
 // Fact is a line under the sentence.

@@ -58,7 +58,8 @@ type Config struct {
 
 // Reviews signs links for one recipient.
 type Reviews interface {
-	// ReviewLink creates the review if there is none; it returns nil if links are not signed.
+	// ReviewLink creates the review if there is none; it returns nil if links are not signed, if the action has no
+	// approval, and if the review has expired.
 	ReviewLink(ctx context.Context, a *gatehouse.Action, to *gatehouse.Principal) (*gatehouse.ReviewLink, error)
 	// UnsubscribeToken signs the link that switches off a person's digests on a channel; it returns ""
 	// if links are not signed.

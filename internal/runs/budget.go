@@ -18,10 +18,11 @@ type budget struct {
 // budget's window.
 const claimAge = 400 * 24 * time.Hour
 
-// reserveBudget stores a claim for the maximum cost of a call. If the amount spent, the claims
-// of calls under way and this maximum together exceed a budget, it stores nothing and returns
-// the reason, over. All processes see the claim. It survives a crash of this process, since the
-// call may have been made. The transaction that stores the call's cost removes the claim.
+// reserveBudget stores a claim for the maximum cost of a call. If the amount spent, the claims of calls under way
+// and this maximum together exceed a budget, or if the maximum is not known in the budget's currency, it stores
+// nothing and returns the reason, over. Without a budget it does nothing. All processes see the claim. It survives
+// a crash of this process, since the call may have been made. The transaction that stores the call's cost removes
+// the claim.
 func (r *Runs) reserveBudget(ctx context.Context, w *work) (over *gatehouse.StepFailure, err error) {
 	tenant := w.step.Tenant
 	var budgets []budget

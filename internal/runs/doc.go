@@ -8,6 +8,6 @@
 // run on one store, and each may be killed at any time. A parked run costs nothing:
 // no loop reads a run that only waits.
 //
-// A step changes nothing outside of its run: it proposes an action to internal/gate,
-// and waits until the action settles.
+// A built-in step changes no target itself: it proposes an action to internal/gate, and waits until the action
+// settles.
 package runs

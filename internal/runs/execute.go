@@ -23,8 +23,8 @@ type Models interface {
 	MaxCost(tenant, provider string, request gatehouse.JSON) (cost gatehouse.Decimal, currency string, ok bool)
 }
 
-// Execute runs a built-in step for a worker of this process that leased it, and returns when the
-// step is closed or waits. A lost lease is not an error: another worker then has the step.
+// Execute runs a built-in step for a worker of this process that leased it, and returns when the step is closed or
+// waits. A lost lease is not an error: the attempt has then failed, and another worker may have the step.
 func (r *Runs) Execute(ctx context.Context, step *gatehouse.Step, worker string) error {
 	return r.ExecuteChain(ctx, step, worker, 0, func() {})
 }
@@ -87,10 +87,9 @@ func (r *Runs) executeStep(
 		mistake("workflow", "this server has no built-in step %s", gatehouse.Quote(w.spec.Uses)))
 }
 
-// useCached closes a step if the workflow sets its idempotency key and another step
-// has already used that key. While the other step is unfinished, the step is retried
-// later, with one exception: if both steps propose an action and the other one has
-// proposed it, done is false, and the step adopts that action, see adopt.
+// useCached closes a step if the workflow sets its idempotency key and another step has already used that key.
+// While the other step is unfinished, the step is retried later, with one exception: if both steps propose an
+// action and the other one has proposed it, done is false, and the step adopts that action or fails, see adopt.
 func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool, err error) {
 	if w.spec.IdempotencyKey == nil {
 		return false, nil // the default key belongs to this run alone
@@ -160,7 +159,7 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 	return r.finish(ctx, w, worker, gatehouse.StepResult{Output: answer, Usage: used})
 }
 
-// defaultTimeout bounds an attempt of a step that sets no timeout.
+// defaultTimeout bounds the call of a model step that sets no timeout.
 const defaultTimeout = 2 * time.Minute
 
 // keepLease limits an attempt to the step's timeout and renews its lease meanwhile. It
@@ -244,9 +243,8 @@ func (m *runTx) closeWithEvent(s *gatehouse.Step, signal *gatehouse.Signal) erro
 	return m.end(s, gatehouse.StepSucceeded, nil, member("signal", signal.ID))
 }
 
-// earlierChild returns the last retry of the latest child run that the same step
-// started in the retried runs, or that child run if it was not retried; nil for none.
-// The new child run copies the succeeded steps of the returned run.
+// earlierChild returns the latest child run that the same step started in the retried runs, or the last of its
+// retries as a whole; nil for none. The new child run copies the succeeded steps of the returned run.
 func earlierChild(tx gatehouse.ReadTx, w *work) (*gatehouse.Run, error) {
 	for run := w.run; run.RetryOf != "" && !redoes(run, w.def, w.step.Key); {
 		old, step, err := earlierStep(tx, w.step, run.RetryOf)

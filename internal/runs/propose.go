@@ -288,8 +288,8 @@ func (m *runTx) adopt(s *gatehouse.Step, known *gatehouse.Action, d *gate.Draft)
 		return nil, err
 	}
 	others := known.ProposerID != wanted.ProposerID
-	// An approval step adopts only an approval that its own workflow requested: only then are
-	// all contributors to the run barred from deciding.
+	// An approval step adopts only an approval for its own run, whose id is the target: only then are all
+	// contributors to the run barred from deciding.
 	forged := wanted.Connector == workflow.ApprovalConnector && others
 	why := ""
 	switch {
@@ -315,9 +315,8 @@ func sameChange(a, b *gatehouse.Action) bool {
 		gatehouse.MustJSON(a.Target) == gatehouse.MustJSON(b.Target) && a.ProposedChange.Equal(b.ProposedChange)
 }
 
-// proposedBefore returns the action that the same step proposed in a run that this one retries, if
-// the action has had its effect or still may have it, for example as a dead letter that was
-// replayed.
+// proposedBefore returns the action that the same step proposed in a run that this one retries, if the action makes
+// the wanted change, and has had its effect or still may have it, for example as a dead letter that was replayed.
 func (m *runTx) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Action, error) {
 	for id := m.run.RetryOf; id != ""; {
 		old, step, err := earlierStep(m.tx, w.step, id)
@@ -342,10 +341,10 @@ func (m *runTx) proposedBefore(w *work, wanted *gatehouse.Action) (*gatehouse.Ac
 	return nil, nil
 }
 
-// contributors lists the principals that contributed to a run, to its ancestors and to the
-// runs that it retries: the starter, the author of the version, the sender of the
-// webhook, the senders of events, the workers that completed steps or pushes, and
-// the editors of actions.
+// contributors lists the principals that contributed to a run, to its ancestors and to the runs that it retries:
+// the starter, the author of the version, the sender of the webhook, the senders of events, the workers that
+// completed steps or pushes or proposed actions, the proposers of adopted or revised actions, the editors of
+// actions, and the contributors of other runs whose output the run uses.
 func (r *Runs) contributors(tx gatehouse.ReadTx, run *gatehouse.Run) (principals []string, err error) {
 	line := []*gatehouse.Run{run}
 	if run.ParentRun != "" || run.RetryOf != "" {

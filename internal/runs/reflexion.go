@@ -76,7 +76,7 @@ var lessons = []struct {
 	words string
 }{
 	{[]string{"rejected"}, "Do not propose this change again as it was: a reviewer rejected it, for the reason given."},
-	{[]string{"expired"}, "Nobody answered in time: propose while reviewers are there, or give them longer."},
+	{[]string{"expired"}, "Too few reviewers answered in time: propose while they are there, or give them longer."},
 	{[]string{"denied", "authority_revoked"},
 		"The policy does not allow this change: propose a change that it allows, or ask for a change of the policy or of " +
 			"the approvers first."},

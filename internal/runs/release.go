@@ -10,10 +10,9 @@ import (
 // releasePatience bounds the time for putting back the steps of a disconnected caller.
 const releasePatience = 5 * time.Second
 
-// release puts back steps that were leased for a caller that has disconnected, for
-// instance because its server stops. No worker has started them, so the lease does not
-// count as an attempt, and the next caller need not wait until it expires. A step that
-// cannot be put back returns when its lease expires.
+// release puts back steps that were leased for a caller that has disconnected, for instance because its server
+// stops. No worker has started them, so the lease does not count as an attempt, and the next caller need not wait
+// until it expires. The attempt of a step that cannot be put back fails when the lease expires.
 func (r *Runs) release(ctx context.Context, steps []*gatehouse.Step, owner string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasePatience)
 	defer cancel()

@@ -235,8 +235,8 @@ func (r *Runs) move(ctx context.Context, tenant, id, step, actor string, fn func
 	return r.moveWith(ctx, gatehouse.Tx.LockRun, tenant, id, step, actor, fn)
 }
 
-// moveHeld is move for the result of a leased step. It can write only the run, the step, and the steps and runs
-// that depend on them.
+// moveHeld is move for the result of a leased step. It may write only the run and what belongs to it: if the step
+// fails, it also closes the run's other steps.
 func (r *Runs) moveHeld(ctx context.Context, step *gatehouse.Step, actor string, fn func(*runTx) error) error {
 	return r.moveWith(ctx, gatehouse.Tx.OpenStep, step.Tenant, step.RunID, step.ID, actor, fn)
 }

@@ -113,7 +113,7 @@ func (r *Runtime) work(ctx context.Context) {
 func (r *Runtime) execute(ctx context.Context, s *gatehouse.Step) {
 	err := r.runs.ExecuteChain(context.WithoutCancel(ctx), s, r.config.Owner, r.config.InlineLimit, func() { <-r.slots })
 	if err != nil {
-		// The step becomes ready again when the lease expires.
+		// The attempt fails when the lease expires, and may be retried.
 		r.log.ErrorContext(ctx, "a step could not be executed", "run", s.RunID, "step", s.Key, "error", err)
 	}
 	<-r.held

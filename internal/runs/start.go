@@ -172,8 +172,8 @@ func newStep(run *gatehouse.Run, s *workflow.Step) *gatehouse.Step {
 	}
 }
 
-// insert stores a run, and admits it at once when no limit bounds the starts of
-// runs.
+// insert stores a run, and admits it at once when neither its own workflow version nor its tenant limits the starts
+// of runs.
 func (r *Runs) insert(
 	tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin,
 ) (*gatehouse.Run, error) {

@@ -275,7 +275,8 @@ func (m *runTx) waitOver(s *gatehouse.Step) error {
 // everything or nothing, so the next attempt uses the same key.
 func (m *runTx) abandoned(s *gatehouse.Step) error {
 	return m.failed(s, s.LeaseOwner, gatehouse.StepFailure{
-		Code: "lease_expired", Detail: "the worker sent no heartbeat in time", Retryable: true,
+		Code: "lease_expired", Retryable: true,
+		Detail: "the lease expired: no heartbeat came in time, or the attempt reached its timeout",
 	})
 }
 

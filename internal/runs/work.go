@@ -409,8 +409,8 @@ func (m *runTx) canceled(s *gatehouse.Step, worker string) error {
 	return m.end(s, gatehouse.StepCanceled, nil)
 }
 
-// attempt records the outcome of a lease that ends. A step that was put back without
-// work has no attempt: see putBack.
+// attempt records the outcome of a lease that ends. A lease that was put back unused (see putBack), or that only
+// waited for another step with its key (see cached), has no attempt.
 func (m *runTx) attempt(s *gatehouse.Step, worker, outcome string, f *gatehouse.Failure) error {
 	a := &gatehouse.StepAttempt{
 		Tenant: s.Tenant, RunID: s.RunID, StepID: s.ID, Attempt: s.Attempts, Generation: s.Generation, Worker: worker,

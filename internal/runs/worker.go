@@ -85,7 +85,7 @@ func (r *Runs) leaseOutside(
 				return nil, nil //nolint:nilerr // the client has disconnected
 			}
 			if err != nil {
-				// The step stays leased, and returns when the lease expires.
+				// The step stays leased. The attempt fails when the lease expires.
 				r.Log.ErrorContext(ctx, "a leased step was not returned to its worker", "step", s.ID, "error", err)
 				continue
 			}

@@ -17,7 +17,8 @@ const (
 	// the bound of a for_each without max_items.
 	MaxItems     = 1000
 	DefaultItems = 100
-	// MaxOutput bounds the result of a template, and the output of a step without for_each, in bytes of JSON.
+	// MaxOutput bounds the result of a template, the data of an event, and the output of any other step without
+	// for_each, in bytes of JSON.
 	MaxOutput = gatehouse.MaxStepOutput
 	// MaxItemsOutput bounds the output of a step with for_each, in bytes of JSON.
 	MaxItemsOutput = 16 * MaxOutput
@@ -122,7 +123,8 @@ const (
 	KindWorker    Kind = "worker"
 )
 
-// Proposes reports whether steps of this kind propose an action.
+// Proposes reports whether the runtime proposes an action for steps of this kind. A worker may propose one for its
+// own step.
 func (k Kind) Proposes() bool { return k == KindConnector || k == KindApproval }
 
 // Connector, operation and type of an approval, which has no effect.
@@ -152,7 +154,7 @@ type Step struct {
 	// With is the step's input; nil for none.
 	With           *Template
 	Retry          Retry
-	Timeout        time.Duration // 0 means the server's default
+	Timeout        time.Duration // 0: the server's default for a model step, else no bound
 	IdempotencyKey *Template     // nil for none
 	Risk           gatehouse.RiskLevel
 	TwoPerson      bool

@@ -156,7 +156,7 @@ func split(text, separator ref.Val) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, strings.Split(string(s), string(sep)))
 }
 
-// truncate keeps the first n characters and puts "…" in place of the rest.
+// truncate shortens a text of more than n characters to its first n-1 characters and "…".
 func truncate(text, n ref.Val) ref.Val {
 	s, ok := text.(types.String)
 	limit, ok2 := n.(types.Int)

@@ -57,7 +57,8 @@ func Lint(d *Definition) []gatehouse.WorkflowProblem {
 				"its result. Put iteration in the key to execute it each time")
 		}
 		if s.OnRejected.Repeat != "" && !d.readsRejection(s) {
-			say(s, "is repeated when it is rejected, but no step reads steps.%s.rejection, so that the same question may be "+
+			say(s, "is repeated when it is rejected, but none of the repeated steps reads steps.%s.rejection, "+
+				"so that the same question may be "+
 				"asked again", s.ID)
 		}
 		if s.ForEach != nil && !s.ownItems {

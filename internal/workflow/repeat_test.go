@@ -98,7 +98,7 @@ func TestRefusalsAreRead(t *testing.T) {
 		got += p.Detail + "\n"
 	}
 	for _, want := range []string{"step a: is repeated under the same idempotency_key",
-		"step b: is repeated when it is rejected, but no step reads steps.b.rejection"} {
+		"step b: is repeated when it is rejected, but none of the repeated steps reads steps.b.rejection"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the linter does not report %q:\n%s", want, got)
 		}

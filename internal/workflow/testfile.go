@@ -37,8 +37,8 @@ type Test struct {
 // Answer is the recorded result of a step: from its tool, from people or from
 // outside.
 type Answer struct {
-	// Status is the status of the step's action: applied, rejected, denied,
-	// expired, failed or canceled; "" for a step without an action.
+	// Status is the status of the step's action: applied, rejected, denied, expired, failed or canceled; "" for a
+	// step without an action, and applied by default for any other.
 	Status gatehouse.Status
 	// Output is the output of the step; "" for none. For an action, it has the
 	// values from the receipt.

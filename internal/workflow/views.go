@@ -11,7 +11,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// maxWait bounds how long a step may wait.
+// maxWait bounds the for, the until and the timeout of a wait.
 const maxWait = gatehouse.Duration(366 * 24 * time.Hour)
 
 func parseTime(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
