@@ -46,8 +46,8 @@ func (s *Server) actionRoutes() []route {
 				param{name: "risk_level", kind: paramInteger, min: 1, max: 5, doc: "Only actions of this level."},
 				param{name: "proposed_by", max: 128, doc: "Only actions of this principal, by id or name."},
 				param{name: "q", max: 256, doc: "Beginnings of words of the type, the target, the title, the proposer, " +
-					"on_behalf_of, the rationale, the amount, the key or the proposed values, " +
-					"separated by spaces; or the id of an action, approval or push."},
+					"on_behalf_of, the rationale, the amount, the key or the proposed values, separated by spaces; or the id of an " +
+					"action, approval or push."},
 				param{name: "sort", kind: paramEnum, enum: words([]gatehouse.Sort{gatehouse.SortNewest, gatehouse.SortUrgency}),
 					doc: "The order; newest by default."},
 				param{name: "decided", kind: paramEnum, enum: words(gatehouse.DecidedHows()), doc: "approved: only actions " +
@@ -101,8 +101,7 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/cancel", name: "cancel", tag: tagActions,
 			summary: "Cancel an action",
 			doc: "The proposer may cancel it while it is pending without a held rejection; an approver, with the edit token, " +
-				"during the hold of " +
-				"the approval. A repeated request gets already_canceled.",
+				"during the hold of the approval. A repeated request gets already_canceled.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover}, token: tokenOptional, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.CancelAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeTooLate, gatehouse.CodeEditTokenRequired},
@@ -112,12 +111,11 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/undo", name: "undo", tag: tagDecisions,
 			summary: "Take back a decision within its hold",
-			doc: "Undoes an approval within its hold, or a rejection that was given with hold. " +
-				"The old action becomes superseded, and a new revision of the same content, with the caller in " +
-				"undone_by, is judged and decided again; votes do not carry over. " +
-				"The active policy judges it again, and may deny it. Everybody in the audience of the approval, " +
-				"and everybody who voted, may undo; what the policy approved alone, every approver. A " +
-				"repeated request gets already_undone.",
+			doc: "Undoes an approval within its hold, or a rejection that was given with hold. The old action becomes " +
+				"superseded, and a new revision of the same content, with the caller in undone_by, is judged and decided again; " +
+				"votes do not carry over. The active policy judges it again, and may deny it. Everybody in the audience of the " +
+				"approval, and everybody who voted, may undo; what the policy approved alone, every approver. A repeated request " +
+				"gets already_undone.",
 			roles: approvers, token: tokenRequired, object: ObjectAction,
 			status: http.StatusOK, out: typeOf[gatehouse.UndoAnswer](), idempotent: true,
 			codes: []gatehouse.Code{gatehouse.CodeTooLate, gatehouse.CodeSelfApproval},
@@ -158,18 +156,17 @@ func (s *Server) actionRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/edit", name: "edit", tag: tagActions,
 			summary: "Edit the change of a pending action, or correct a failed one",
-			doc: "Whoever has an own right to decide a pending action may edit it, " +
-				"and so may an earlier editor; a delegate may not. An operator corrects a failed action whose change the " +
-				"target refused: its dead letter is closed, and the action stays failed. Takes the whole new change, or a JSON " +
-				"merge patch (RFC 7396) of the old one, with the digest of what was seen and a note for the proposer. It makes " +
-				"a new revision: the proposer stays, edited_by names the caller, edit.changes has each differing field, with " +
-				"the proposer's and the editor's value, and the policy judges the edited change. The old action becomes " +
-				"superseded, and its votes do not carry over. The editor may approve the revision alone up to the " +
-				"policy's edits.approve_up_to (3 by default), and above it as one of several; with 0, never. With approve, " +
-				"the caller's approval is stored with the edit, or neither is. With dry_run nothing is stored, and the answer " +
-				"is the revision as it would be: 200, without id and digest. The reason of cannot_edit is one of unchanged, " +
-				"denied, not_editable or proposer_disabled; for a correction also others_approve or " +
-				"dead_letter_closed. Nothing is stored then.",
+			doc: "Whoever has an own right to decide a pending action may edit it, and so may an earlier editor; a delegate " +
+				"may not. An operator corrects a failed action whose change the target refused: its dead letter is closed, and " +
+				"the action stays failed. Takes the whole new change, or a JSON merge patch (RFC 7396) of the old one, with the " +
+				"digest of what was seen and a note for the proposer. It makes a new revision: the proposer stays, edited_by " +
+				"names the caller, edit.changes has each differing field, with the proposer's and the editor's value, and the " +
+				"policy judges the edited change. The old action becomes superseded, and its votes do not carry over. The editor " +
+				"may approve the revision alone up to the policy's edits.approve_up_to (3 by default), and above it as one of " +
+				"several; with 0, never. With approve, the caller's approval is stored with the edit, or neither is. With " +
+				"dry_run nothing is stored, and the answer is the revision as it would be: 200, without id and digest. The " +
+				"reason of cannot_edit is one of unchanged, denied, not_editable or proposer_disabled; for a correction also " +
+				"others_approve or dead_letter_closed. Nothing is stored then.",
 			roles: editors, token: tokenRequired, object: ObjectAction,
 			status: http.StatusCreated, replays: true, out: typeOf[gatehouse.Action](), idempotent: true,
 			codes: append([]gatehouse.Code{

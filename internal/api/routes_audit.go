@@ -16,10 +16,9 @@ func (s *Server) auditRoutes() []route {
 		{
 			method: "GET", path: "/audit/entries", name: "listEntries", tag: tagAudit,
 			summary: "Read the audit log",
-			doc: "Lists entries in the order of the log, from its beginning or after an entry, " +
-				"without gaps. An agent that may read only its own actions gets only the entries about its own actions and " +
-				"runs. leaf holds the " +
-				"canonical bytes that are hashed.",
+			doc: "Lists entries in the order of the log, from its beginning or after an entry, without gaps. An agent that " +
+				"may read only its own actions gets only the entries about its own actions and runs. leaf holds the canonical " +
+				"bytes that are hashed.",
 			roles: auditors, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Entry]](),
 			query: []param{
 				{name: "after", kind: paramInteger, min: 0, max: math.MaxInt64 - 1,

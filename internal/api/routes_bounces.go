@@ -10,10 +10,9 @@ import (
 var bounceRoute = route{
 	method: "POST", path: "/hooks/mail/bounces", name: "receiveBounce", tag: tagNotifications,
 	summary: "Deliver a returned mail",
-	doc: "Needs no key: the MAC in the recipient address authenticates the request. The body is the unchanged mail, " +
-		"at most 262144 bytes; the sender may cut off the end of a longer mail. A delivery status notification with the " +
-		"action failed makes " +
-		"the notification failed; one with delayed is recorded; other mails change nothing.",
+	doc: "Needs no key: the MAC in the recipient address authenticates the request. The body is the unchanged mail, at " +
+		"most 262144 bytes; the sender may cut off the end of a longer mail. A delivery status notification with the " +
+		"action failed makes the notification failed; one with delayed is recorded; other mails change nothing.",
 	status: http.StatusOK, out: typeOf[gatehouse.Bounce](), open: true,
 	query: []param{{
 		name: "recipient", max: 320,

@@ -34,10 +34,8 @@ func (s *Server) checkRoutes() []route {
 		method: "POST", path: "/doctor", name: "checkStore", tag: tagAudit,
 		summary: "Check the whole store against every invariant",
 		doc: "The same check as gatehouse doctor --deep, for callers without access to the store: every row of every " +
-			"tenant. Nothing is changed. " +
-			"Each replica runs one check at a time, at most six an hour, each for at most 90 seconds. If the store needs " +
-			"longer, the " +
-			"answer is unsupported: run gatehouse doctor --deep on the server's host. " +
+			"tenant. Nothing is changed. Each replica runs one check at a time, at most six an hour, each for at most 90 " +
+			"seconds. If the store needs longer, the answer is unsupported: run gatehouse doctor --deep on the server's host. " +
 			"The caller must be of the default tenant; violations in other tenants are counted and not listed.",
 		roles: admins, status: http.StatusOK, out: typeOf[gatehouse.StoreCheck](),
 		codes:   []gatehouse.Code{gatehouse.CodeUnsupported},

@@ -31,12 +31,11 @@ func (s *Server) eventRoutes() []route {
 	return []route{{
 		method: "GET", path: "/events", name: "streamEvents", tag: tagAudit,
 		summary: "Stream events",
-		doc: "Server-sent events: each is an entry of the log as a CloudEvent 1.0, with its index as the id. " +
-			"The stream starts now, or after the index in the header Last-Event-ID, " +
-			"which a client sends when it connects again, or in the parameter after. " +
-			"An auditor receives the tenant's whole log, others the events of the actions and runs that they may read; " +
-			"an agent that may read only its own actions receives only their events, even as an auditor. " +
-			"A comment comes after 15 seconds without an event; a revoked key ends the stream.",
+		doc: "Server-sent events: each is an entry of the log as a CloudEvent 1.0, with its index as the id. The stream " +
+			"starts now, or after the index in the header Last-Event-ID, which a client sends when it connects again, or in " +
+			"the parameter after. An auditor receives the tenant's whole log, others the events of the actions and runs that " +
+			"they may read; an agent that may read only its own actions receives only their events, even as an auditor. A " +
+			"comment comes after 15 seconds without an event; a revoked key ends the stream.",
 		status: http.StatusOK, out: typeOf[string](), media: mediaEvents,
 		query: []param{
 			{

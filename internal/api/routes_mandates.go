@@ -27,8 +27,8 @@ func (s *Server) mandateRoutes() []route {
 		{
 			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
 			summary: "List mandates",
-			doc: "Lists the newest 500 mandates of the tenant, newest first, " +
-				"including ended ones. A caller with the role proposer only reads its own.",
+			doc: "Lists the newest 500 mandates of the tenant, newest first, including ended ones. A caller with the role " +
+				"proposer only reads its own.",
 			roles: mandateReaders, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Mandate]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return list(m.ListMandates(ctx)) }),
 		}, {

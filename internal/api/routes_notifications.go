@@ -36,8 +36,8 @@ func (s *Server) notificationRoutes() []route {
 			method: "GET", path: "/notifications", name: "listNotifications", tag: tagNotifications,
 			summary: "List sent messages",
 			doc: "One row for each recipient and channel, the newest first. accepted: the next hop has accepted the message. " +
-				"delivered: the message has arrived. muted: the message was no longer needed, " +
-				"or the recipient does not want it or cannot be reached.",
+				"delivered: the message has arrived. muted: the message was no longer needed, or the recipient does not want it " +
+				"or cannot be reached.",
 			roles: watchers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.Notification]](),
 			query: paging(
 				param{

@@ -28,10 +28,8 @@ func (s *Server) stepRoutes() []route {
 			method: "POST", path: "/steps/lease", name: "leaseSteps", tag: tagWorkers,
 			summary: "Lease steps",
 			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. If none is " +
-				"ready, the server waits for one, for at most the time in wait, " +
-				"and answers with an empty list if none comes. Every later call for the step " +
-				"carries the lease's " +
-				"generation.",
+				"ready, the server waits for one, for at most the time in wait, and answers with an empty list if none comes. " +
+				"Every later call for the step carries the lease's generation.",
 			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			example: `{"tools":["page"],"max":10,"wait":"30s"}`,
 			handler: body((*gatehouse.LeaseRequest).Validate, func(
