@@ -62,7 +62,8 @@ func (g *Gate) replayEach(
 
 // prepareReplay checks that a dead letter can be replayed: the dead letter is open, a second call is harmless or a late
 // answer has made it needless, and bytes, definition and authority still hold. For a failed push it also reserves the
-// ceilings again, and claims the reversal again. skip is the code of the obstacle, "" for none; detail explains the obstacle.
+// ceilings again, and claims the reversal again. skip is the code of the obstacle, "" for none; detail explains the
+// obstacle.
 func (g *Gate) prepareReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Action) (skip, detail string, err error) {
 	switch {
 	case p.ClosedAt != nil:

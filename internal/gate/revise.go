@@ -75,8 +75,8 @@ func sameTarget(a *gatehouse.Action, p *gatehouse.Proposal) bool {
 
 // runRequirements returns the least number of people who must approve a revision of a run's action: the number that
 // the old action required, because the run continues with the revision, but at least 1; 0 for an action without a run.
-// An approval step must keep its target. starter is the principal that started the run, nil for none; the starter's ceilings
-// apply to the revision.
+// An approval step must keep its target. starter is the principal that started the run, nil for none; the starter's
+// ceilings apply to the revision.
 func (g *Gate) runRequirements(
 	ctx context.Context, old *gatehouse.Action, p *gatehouse.Proposal,
 ) (required int, starter *gatehouse.Principal, err error) {
