@@ -53,7 +53,7 @@ func (e *EditRequest) Validate() error {
 	v.CheckText("/note", e.Note, MaxNotesBytes)
 	switch {
 	case (e.ProposedChange == "") == (e.Patch == ""):
-		v.Add("/proposed_change", "or patch must be given, but not both")
+		v.Add("/proposed_change", "must be given, or patch in its place")
 	case e.ProposedChange != "" && !e.ProposedChange.IsObject():
 		v.Add("/proposed_change", "must be an object")
 	case e.Patch != "" && !e.Patch.IsObject():

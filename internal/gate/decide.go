@@ -54,7 +54,7 @@ func decideAs[T any](
 	}
 	r := &ruling{gate: g, caller: c, decision: d, id: id}
 	if refusal := cmp.Or(mayVote(c), d.Validate()); refusal != nil {
-		return nil, cmp.Or(g.exists(ctx, id), refusal)
+		return nil, cmp.Or(g.Exists(ctx, "action", id), refusal)
 	}
 	if err := r.readAhead(ctx); err != nil {
 		return nil, err
@@ -96,14 +96,6 @@ func decideAs[T any](
 	failpoint.Here("decide/committed")
 	r.sendHints()
 	return out, nil
-}
-
-// exists returns an error if the caller sees no action with the id, whatever else is wrong with the request.
-func (g *Gate) exists(ctx context.Context, id string) error {
-	return g.View(ctx, "action", func(tx gatehouse.ReadTx, _ *gatehouse.Caller) error {
-		_, err := tx.FindAction(id)
-		return err
-	})
 }
 
 // readAhead reads the action and the policy before the transaction of an approval that reads its target, so

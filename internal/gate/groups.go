@@ -94,7 +94,7 @@ func (g *Gate) ChangeGroup(ctx context.Context, name string, r gatehouse.GroupCh
 			return err
 		}
 		if len(r.Add) == 0 && len(r.Remove) == 0 {
-			return gatehouse.Violations{{Pointer: "/add", Detail: "or remove must name at least one person"}}.Err()
+			return gatehouse.Violations{{Pointer: "/add", Detail: "must name at least one person, unless remove does"}}.Err()
 		}
 		add, err := peopleNamed(people, "/add", r.Add)
 		if err != nil {
