@@ -432,6 +432,25 @@ func TestHowTheServerEnds(t *testing.T) {
 	}
 }
 
+// TestUnreadableFrame: a frame that cannot be parsed may be a request, and gets an answer; a response with a fault
+// gets none.
+func TestUnreadableFrame(t *testing.T) {
+	t.Parallel()
+	for frame, want := range map[string]string{
+		`{"jsonrpc":"2.0",`: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`,
+		"{\"jsonrpc\":\"2.0\",\r\"id\":1,\"method\":\"ping\"}": `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,`,
+		`{"jsonrpc":"2.0","id":1,"result":{},"error":{}}`:      "",
+	} {
+		var said bytes.Buffer
+		p, r := newRecorded(t, &said)
+		p.clientFrame(t.Context(), []byte(frame))
+		got, sent := said.String(), r.take()
+		if !strings.HasPrefix(got, want) || want == "" && got != "" || len(sent) > 0 {
+			t.Errorf("%q is answered by %q; the server got %q", frame, got, sent)
+		}
+	}
+}
+
 // TestServerDoesNotRead: a server on stdio that reads nothing delays nothing beyond the proxy's own time limits.
 func TestServerDoesNotRead(t *testing.T) {
 	t.Parallel()
