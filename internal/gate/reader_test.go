@@ -59,6 +59,8 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	_, refusals["cancel"] = w.gate.Cancel(mine, secret.ID)
 	_, refusals["revise"] = w.gate.Revise(mine, secret.ID, proposal(nil))
 	_, refusals["reverse"] = w.gate.Reverse(mine, secret.ID, gatehouse.ReverseRequest{})
+	_, refusals["decide"] = w.gate.Decide(mine, secret.ID, approve(secret))
+	_, refusals["approve"] = w.gate.Answer(mine, secret.ID, approve(secret))
 	refusals["exists"] = w.gate.Exists(mine, "action", secret.ID)
 	_, refusals["a worker"] = w.gate.FindAction(worker, secret.ID)
 	for what, err := range refusals {

@@ -187,6 +187,8 @@ func (m *model) decide(a *action, b ballot) string {
 	switch {
 	case w.disabled:
 		return "unauthenticated"
+	case !w.reads(a):
+		return "not_found"
 	case !w.has(gatehouse.RoleApprover) || w.kind != gatehouse.KindPerson:
 		return "role_required"
 	case !b.stepUp:

@@ -122,7 +122,7 @@ var (
 	}
 	rareWords = []string{
 		"decide: rejected", "decide: digest_mismatch", "decide: confirmation_required", "decide: already_voted",
-		"decide: authority_revoked",
+		"decide: authority_revoked", "decide: not_found",
 		"decide: target_changed", "decide: idempotency_key_reused", "propose: duplicate_key", "dispatch: unknown",
 		"resolve: applied", "resolve: failed", "replay: queued", "replay: skipped too_old",
 		"replay: skipped authority_revoked",
