@@ -162,8 +162,9 @@ func (r *Runs) ask(ctx context.Context, w *work, worker string) error {
 // defaultTimeout bounds the call of a model step that sets no timeout.
 const defaultTimeout = 2 * time.Minute
 
-// keepLease limits an attempt to the step's timeout and renews its lease meanwhile. It
-// cancels the attempt when the run is stopping or the lease is lost.
+// keepLease limits an attempt to the step's timeout and renews its lease meanwhile. It cancels the attempt when the
+// run is stopping or the lease is lost. The lease may outlast the timeout, so that the outcome of an attempt that
+// ends by its timeout can still be stored.
 func (r *Runs) keepLease(ctx context.Context, w *work, worker string) (held context.Context, done func()) {
 	timeout := w.spec.Timeout
 	if timeout <= 0 {
@@ -182,7 +183,7 @@ func (r *Runs) keepLease(ctx context.Context, w *work, worker string) (held cont
 			case <-hint:
 			case <-tick.C:
 			}
-			state, err := r.renewLease(held, w.step, worker, w.step.Generation, r.config.Lease)
+			state, err := r.renewLease(held, w.step, worker, w.step.Generation, r.config.Lease, false)
 			if gatehouse.CodeOf(err) == gatehouse.CodeLeaseLost || err == nil && state.Cancel {
 				cancel()
 				return

@@ -63,6 +63,24 @@ func TestStoringIsCalledOnce(t *testing.T) {
 	})
 }
 
+// TestTimeoutOfAModel: a model step whose call ends by the step's timeout fails with the failure of the call, even
+// after its lease was renewed.
+func TestTimeoutOfAModel(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("timed", "name: timed\nsteps:\n  - {id: ask, uses: model.acme, timeout: 1s, retry: {max: 0},\n"+
+			"     with: {model: small, prompt: hello}}\n")
+		started := make(chan string, 1)
+		w.models.slow = time.Hour
+		w.models.before = func() { w.hub.Notify(<-started) } // renews the lease
+		run := w.start("timed", `{}`)
+		started <- run.ID
+		run = w.status(run.ID, gatehouse.RunFailed)
+		if run.Failure.Code != "stopped" {
+			t.Errorf("%s", describe(run))
+		}
+	})
+}
+
 // TestWorkersAreBounded: however many steps are leased ahead, no more execute
 // at a time than there are workers.
 func TestWorkersAreBounded(t *testing.T) {

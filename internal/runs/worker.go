@@ -308,7 +308,7 @@ func (r *Runs) HeartbeatStep(ctx context.Context, id string, q gatehouse.Heartbe
 	if !holds(c, s.LeaseOwner) {
 		return nil, errLeaseLost(s)
 	}
-	return r.renewLease(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D())
+	return r.renewLease(ctx, s, s.LeaseOwner, q.Generation, q.Lease.D(), true)
 }
 
 // within limits a lease to the timeout of the step's attempt.
@@ -323,9 +323,9 @@ func (m *runTx) within(s *gatehouse.Step, until time.Time) time.Time {
 	return until
 }
 
-// renewLease renews a lease, at most to the end of the attempt's timeout.
+// renewLease renews a lease; with limited, at most to the end of the attempt's timeout.
 func (r *Runs) renewLease(
-	ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration,
+	ctx context.Context, s *gatehouse.Step, worker string, generation int, lease time.Duration, limited bool,
 ) (out *gatehouse.LeaseState, err error) {
 	err = r.Update(ctx, s.Tenant, nil, func(tx gatehouse.Tx) error {
 		m, err := r.begin(tx, s.Tenant, s.RunID, s.ID, worker)
@@ -336,7 +336,10 @@ func (r *Runs) renewLease(
 		if err != nil {
 			return err
 		}
-		until := m.within(row, tx.Now().Add(lease))
+		until := tx.Now().Add(lease)
+		if limited {
+			until = m.within(row, until)
+		}
 		row.LeaseUntil = &until
 		if err := tx.UpdateStep(row, row.Status, row.Generation); err != nil {
 			return err
