@@ -135,6 +135,9 @@ func testStuckSchedulesBlockNobody(t *testing.T, w *world) {
 	if len(page.Items) != 1 {
 		t.Errorf("%d runs of the schedule behind them, want 1", len(page.Items))
 	}
+	if n := w.runs.BackedOff(); n != 60 {
+		t.Errorf("%d are set aside, want 60", n)
+	}
 }
 
 // TestStuckBundlesBlockNobody: the evidence of more runs than a round bundles cannot be gathered; that of a run

@@ -38,6 +38,15 @@ steps:
 			t.Errorf("the run is %s, %v", got.Status, err)
 		}
 	}
+	// A retry of an older version obeys the newest version's limit.
+	w.apply("older", "name: older\nlimits: {deadline: 1s}\nsteps:\n  - {id: nap, uses: wait, with: {for: 1h}}\n")
+	late := w.status(w.start("older", `{}`).ID, gatehouse.RunFailed)
+	w.apply("older", "name: older\nlimits: {max_runs_per_min: 1}\nsteps:\n  - {id: one, uses: transform, with: {}}\n")
+	again, err := w.runs.RetryRun(w.as("admin"), late.ID)
+	w.must(err)
+	if again.Version != 1 || again.Status != gatehouse.RunQueued {
+		t.Errorf("a retry of version %d beside a start within the minute is %s, want queued", again.Version, again.Status)
+	}
 	// A run that misses its deadline in the queue has never started, and uses up no start.
 	w.apply("late", `name: late
 limits: {max_runs_per_min: 1, deadline: 1s}

@@ -86,6 +86,7 @@ func (r *Runs) propose(
 			return nil, err
 		}
 		if caller != nil {
+			m.actor = s.LeaseOwner
 			if err := m.addContributor(caller.Principal.ID); err != nil {
 				return nil, err
 			}

@@ -188,18 +188,24 @@ func (r *Runs) forgetLimits() {
 }
 
 func (r *Runs) readLimits(ctx context.Context, tenant, name string) (limits workflow.Limits, err error) {
-	err = r.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) error {
-		w, err := tx.FindWorkflow(name, 0)
-		if err != nil {
-			return err
-		}
-		d, err := r.definition(tx, tenant, name, w.Version)
-		if err == nil {
-			limits = d.Limits
-		}
+	err = r.Store.View(ctx, tenant, func(tx gatehouse.ReadTx) (err error) {
+		limits, err = r.newestLimits(tx, tenant, name)
 		return err
 	})
 	return limits, err
+}
+
+// newestLimits returns the limits of a workflow's newest version.
+func (r *Runs) newestLimits(tx gatehouse.WorkflowReader, tenant, name string) (workflow.Limits, error) {
+	w, err := tx.FindWorkflow(name, 0)
+	if err != nil {
+		return workflow.Limits{}, err
+	}
+	def, err := r.definition(tx, tenant, name, w.Version)
+	if err != nil {
+		return workflow.Limits{}, err
+	}
+	return def.Limits, nil
 }
 
 // runTx is one transaction on a locked run. run contains all steps of its workflow. Of the items of a for_each

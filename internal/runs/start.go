@@ -172,8 +172,8 @@ func newStep(run *gatehouse.Run, s *workflow.Step) *gatehouse.Step {
 	}
 }
 
-// insert stores a run, and admits it at once when neither its own workflow version nor its tenant limits the starts
-// of runs.
+// insert stores a run, and admits it at once when neither the newest version of its workflow nor its tenant limits
+// the starts of runs.
 func (r *Runs) insert(
 	tx gatehouse.Tx, draft *gatehouse.Run, def *workflow.Definition, from origin,
 ) (*gatehouse.Run, error) {
@@ -227,7 +227,14 @@ func (r *Runs) insert(
 	}
 
 	failpoint.Here("run/inserted")
-	if def.Limits.MaxRunsPerMin == 0 && r.config.Limits(run.Tenant).MaxRunsPerMin == 0 {
+	newest := def.Limits
+	if from.again != nil { // the retried run may be of an older version
+		var err error
+		if newest, err = r.newestLimits(tx, run.Tenant, run.Workflow); err != nil {
+			return nil, err
+		}
+	}
+	if newest.MaxRunsPerMin == 0 && r.config.Limits(run.Tenant).MaxRunsPerMin == 0 {
 		if err := m.admit(); err != nil {
 			return nil, err
 		}

@@ -326,7 +326,7 @@ func testExternalWorkerProposes(t *testing.T, w *world) {
 	w.apply("outside", "name: outside\nsteps:\n  - {id: fix, uses: worker.fix}\n")
 	run := w.start("outside", `{}`)
 	got, err := w.runs.LeaseSteps(w.as("bot"),
-		gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second)})
+		gatehouse.LeaseRequest{Tools: []string{"fix"}, Wait: gatehouse.Duration(30 * time.Second), Worker: "w1"})
 	w.must(err)
 	a, err := w.runs.ProposeStep(w.as("bot"), got[0].Step.ID,
 		gatehouse.StepProposal{Generation: got[0].Lease.Generation, Action: gatehouse.Proposal{
@@ -340,6 +340,13 @@ func testExternalWorkerProposes(t *testing.T, w *world) {
 	if n := w.ledger.effects("X"); n != 1 {
 		t.Errorf("%d effects", n)
 	}
+	w.must(w.store.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+		attempts, err := tx.ListAttempts(run.ID)
+		if want := w.people["bot"].ID + "/w1"; len(attempts) != 1 || attempts[0].Worker != want {
+			t.Errorf("%d attempts, want one by %s", len(attempts), want)
+		}
+		return err
+	}))
 }
 
 func TestTriggerRefDedupes(t *testing.T) { onBoth(t, testTriggerRefDedupes) }

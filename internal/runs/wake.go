@@ -79,9 +79,9 @@ func (r *Runs) Wake(ctx context.Context) (n int, err error) {
 	return len(refs), err
 }
 
-// BackedOff returns the number of steps and runs that could not be woken and wait
-// for a retry.
-func (r *Runs) BackedOff() int { return r.asideSteps.Size() }
+// BackedOff returns the number of steps and runs that could not be woken, and of schedules that could not start
+// their run, and that wait for a retry.
+func (r *Runs) BackedOff() int { return r.asideSteps.Size() + r.asideSchedules.Size() }
 
 // itself is the key of a step that is set aside.
 func itself(ref gatehouse.StepRef) gatehouse.StepRef { return ref }
