@@ -90,6 +90,7 @@ func (r *Runs) executeStep(
 // useCached closes a step if the workflow sets its idempotency key and another step has already used that key.
 // While the other step is unfinished, the step is retried later, with one exception: if both steps propose an
 // action and the other one has proposed it, done is false, and the step adopts that action or fails, see adopt.
+// The exception does not hold for approvals of different runs: a step adopts no question about another run.
 func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool, err error) {
 	if w.spec.IdempotencyKey == nil {
 		return false, nil // the default key belongs to this run alone
@@ -97,7 +98,8 @@ func (r *Runs) useCached(ctx context.Context, w *work, worker string) (done bool
 	err = r.Store.View(ctx, w.step.Tenant, func(tx gatehouse.ReadTx) error {
 		other, err := tx.FindStepByKey(w.key)
 		done = err == nil && other.ID != w.step.ID &&
-			(other.Status == gatehouse.StepSucceeded || other.ActionID == "" || !w.spec.Kind.Proposes())
+			(other.Status == gatehouse.StepSucceeded || other.ActionID == "" || !w.spec.Kind.Proposes() ||
+				w.spec.Kind == workflow.KindApproval && other.RunID != w.step.RunID)
 		if errors.Is(err, gatehouse.ErrNotFound) {
 			err = nil
 		}

@@ -130,6 +130,25 @@ output: "${{ steps.tell.output }}"
 	})
 }
 
+// TestSameQuestionOfAnotherRun: an approval step whose question another run asks under the same key waits for the
+// answer, and takes it over.
+func TestSameQuestionOfAnotherRun(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.apply("main", "name: main\nsteps:\n  - {id: ask, uses: approval, idempotency_key: the question, retry: {max: 0}}\n")
+		first := w.status(w.start("main", `{}`).ID, gatehouse.RunWaitingApproval)
+		second := w.until(w.start("main", `{}`).ID, "ended, or waiting for the first", func(r *gatehouse.Run) bool {
+			return r.Status.Final() || r.StepOf("ask").Status == gatehouse.StepRetrying
+		})
+		w.must(w.decide(w.action(first, "ask"), "ana", gatehouse.Approve))
+		w.status(first.ID, gatehouse.RunSucceeded)
+		second = w.status(second.ID, gatehouse.RunSucceeded)
+		if s := second.StepOf("ask"); s.ActionID != "" || !s.Output.Equal(w.status(first.ID, gatehouse.RunSucceeded).
+			StepOf("ask").Output) {
+			t.Errorf("the second run has not taken over the answer: %s", describe(second))
+		}
+	})
+}
+
 // TestRepeatsOnce: if the transaction that repeats the rejected steps is lost,
 // nothing of it is stored, and several later wakes repeat them once.
 func TestRepeatsOnce(t *testing.T) {
