@@ -21,15 +21,15 @@ func (c *Connector) Checks(call connector.Call) bool {
 	return len(pre) > 0 || call.Target.Version != "" && op.check.version != nil
 }
 
-// Check reads the target and compares the version and the pre-image. An operation without a check
-// matches, unchecked.
+// Check reads the target and compares the version and the pre-image. An operation without a check matches, unchecked;
+// so does a call that names only a version, which the check does not read.
 func (c *Connector) Check(ctx context.Context, call connector.Call) (connector.State, error) {
 	op, ok := c.operations[call.Operation]
 	if !ok || op.check == nil {
 		return connector.State{Matches: true, Unchecked: true}, nil
 	}
 	if !c.Checks(call) {
-		return connector.State{Matches: true}, nil
+		return connector.State{Matches: true, Unchecked: call.Target.Version != ""}, nil
 	}
 	pre, _ := call.CurrentState.Fields()
 	byVersion := call.Target.Version != "" && op.check.version != nil

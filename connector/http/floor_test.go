@@ -40,6 +40,22 @@ func withLevels(t *testing.T) *httpconn.Connector {
 	return c.(*httpconn.Connector)
 }
 
+// TestEntitiesAreListed: the configured entity types are the only ones that operations list, and that have a schema.
+func TestEntitiesAreListed(t *testing.T) {
+	t.Parallel()
+	c := withLevels(t)
+	for _, op := range c.List() {
+		if want := []string{"customer", "deal"}; !slices.Equal(op.EntityTypes, want) {
+			t.Errorf("%s lists the entity types %q, want %q", op.Name, op.EntityTypes, want)
+		}
+	}
+	for entity, want := range map[string]bool{"deal": true, "customer": true, "order": false, "": false} {
+		if _, ok := c.Schema("update", entity); ok != want {
+			t.Errorf("a schema for the entity type %q: %v, want %v", entity, ok, want)
+		}
+	}
+}
+
 func TestFloors(t *testing.T) {
 	t.Parallel()
 	c := withLevels(t)

@@ -9,5 +9,6 @@ import (
 
 // List implements [connector.Lister].
 func (c *Connector) List() []connector.Listed {
-	return connector.ListOf(c, slices.Collect(maps.Keys(c.operations)), nil)
+	types := slices.Collect(maps.Keys(c.entities))
+	return connector.ListOf(c, slices.Collect(maps.Keys(c.operations)), func(string) []string { return types })
 }

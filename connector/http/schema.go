@@ -94,10 +94,11 @@ func (b *builder) schema(at string, s Schema) *jsonshape.Schema {
 const anyObject = gatehouse.JSON(`{"type":"object"}`)
 
 // Schema implements [connector.Typed].
-func (c *Connector) Schema(name, _ string) (gatehouse.JSON, bool) {
+func (c *Connector) Schema(name, entityType string) (gatehouse.JSON, bool) {
 	op, ok := c.operations[name]
+	_, known := c.entities[entityType]
 	switch {
-	case !ok:
+	case !ok, c.entities != nil && !known:
 		return "", false
 	case op.cfg.Schema == "":
 		return anyObject, true

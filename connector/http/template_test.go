@@ -265,6 +265,10 @@ func TestCheck(t *testing.T) {
 	if got, err := check(nil, "6", ""); err != nil || !got.Matches || !got.Unchecked {
 		t.Errorf("without check: %+v, %v", got, err)
 	}
+	noVersion := &httpconn.Check{Path: "/{entity_type}/{entity_ref}", State: "/data"}
+	if got, err := check(noVersion, "6", ""); err != nil || !got.Matches || !got.Unchecked {
+		t.Errorf("a version that the check does not read: %+v, %v", got, err)
+	}
 	if got, err := check(&httpconn.Check{Path: "/deals/none", Version: "/version"}, "7", ""); err != nil || got.Matches ||
 		got.Actual != "null" {
 		t.Errorf("a missing entity: %+v, %v", got, err)
