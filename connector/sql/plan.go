@@ -70,10 +70,13 @@ func (c *Connector) Validate(call connector.Call) error {
 	// The table may have changed since the catalogue was read.
 	t, fresh := c.table(ctx, call.Target.EntityType, true)
 	if fresh != nil {
+		if !isSchemaError(fresh) {
+			fresh = err // the catalogue cannot be read again: what it said before holds
+		}
 		if isSchemaError(fresh) {
 			return gatehouse.Violations{{Pointer: "/target/entity_type", Detail: fresh.Error()}}.Err()
 		}
-		return err
+		return fresh
 	}
 	_, err = newPlan(call, c.cfg, t)
 	return err

@@ -33,15 +33,18 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	if !ok || !known {
 		return "", false
 	}
-	var names []string
+	var names, all []string // without and with the version column
 	if len(e.Columns) > 0 {
 		names = slices.Concat([]string{e.Key}, e.Columns)
+		if all = names; e.Version != "" {
+			all = slices.Concat(names, []string{e.Version})
+		}
 	}
 	switch {
 	case op == opUpdateWhere:
 		column := gatehouse.JSON(`{"type": "string"}`)
-		if names != nil {
-			column = gatehouse.ObjectJSON(gatehouse.Member{Name: "enum", Value: gatehouse.MustJSON(names)})
+		if all != nil {
+			column = gatehouse.ObjectJSON(gatehouse.Member{Name: "enum", Value: gatehouse.MustJSON(all)})
 		}
 		return canonical(fmt.Sprintf(whereSchema, maxConditions, column, maxListed, columnsSchema(e.Columns, 1),
 			gatehouse.MaxEntityRefs)), true
@@ -53,14 +56,11 @@ func (c *Connector) Schema(operation, entityType string) (gatehouse.JSON, bool) 
 	case op == opUpdate:
 		return columnsSchema(names, 1), true
 	}
-	if names != nil && e.Version != "" {
-		names = append(names, e.Version)
-	}
 	if op == opInsert && e.KeyFrom == keyFromDatabase {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == e.Key })
-		return columnsSchema(names, 1), true
+		all = slices.DeleteFunc(all, func(name string) bool { return name == e.Key })
+		return columnsSchema(all, 1), true
 	}
-	return columnsSchema(names, 0), true
+	return columnsSchema(all, 0), true
 }
 
 // columnsSchema is the schema of an object of columns; nil allows any.

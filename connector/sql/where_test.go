@@ -177,7 +177,7 @@ func TestSchemas(t *testing.T) {
 		"update": {`{"price":"1"}`, `{"version":1}`},
 		"upsert": {`{"price":"1"}`, `{"note":"x"}`},
 		"delete": {`{"deleted":true}`, `{"price":"1"}`},
-		"update_where": {`{"where":[{"column":"sku","op":"in","value":["a"]}],"set":{"price":"1"},"max_rows":1}`,
+		"update_where": {`{"where":[{"column":"version","op":"<","value":2}],"set":{"price":"1"},"max_rows":1}`,
 			`{"where":[{"column":"note","op":"=","value":1}],"set":{"price":"1"},"max_rows":1}`},
 		"bulk_update": {`{"price":"1"}`, `[]`},
 	} {
