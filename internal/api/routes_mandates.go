@@ -23,6 +23,9 @@ func (s *Server) mandateRoutes() []route {
 			handler: noBody(func(ctx context.Context, c *call) (reply, error) { return answer(fn(ctx, c.id)) }),
 		}
 	}
+	resume := change("resume", "resumeMandate", "Resume a paused mandate",
+		"An approver who may decide what the agent proposes may resume it.", m.ResumeMandate)
+	resume.codes = []gatehouse.Code{gatehouse.CodeSelfApproval}
 	return []route{
 		{
 			method: "GET", path: "/mandates", name: "listMandates", tag: tagDecisions,
@@ -66,8 +69,7 @@ func (s *Server) mandateRoutes() []route {
 			"Any approver or administrator may pause it. A failed action, or one of unknown outcome, pauses it too. A repeated "+
 				"call changes nothing.",
 			m.PauseMandate),
-		change("resume", "resumeMandate", "Resume a paused mandate",
-			"An approver who may decide what the agent proposes may resume it.", m.ResumeMandate),
+		resume,
 		change("revoke", "revokeMandate", "End a mandate at once",
 			"Any approver or administrator may end it. Actions that it approved stay approved. A repeated call changes "+
 				"nothing.", m.RevokeMandate),

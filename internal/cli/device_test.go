@@ -55,7 +55,7 @@ connectors: {crm: {type: http, base_url: "http://127.0.0.1:9", allow_private: tr
 	}
 	var out string
 	for line := range strings.Lines(strings.TrimSpace(commands)) {
-		out += command(0, strings.Fields(strings.ReplaceAll(line, "dev_0193a1", d.ID))[1:]...)
+		out += command(0, strings.Fields(strings.ReplaceAll(line, "dev_01993b7e", d.ID[:len("dev_01993b7e")]))[1:]...)
 	}
 	for _, want := range []string{d.ID + "\tFirefox on Android\t", "\tphones\tana\taccepted\t"} {
 		if !strings.Contains(out, want) {

@@ -84,7 +84,7 @@ func (*linkKeysRotateCmd) Run(g *globals, api service) error {
 
 // linkKeysRevokeCmd ends a key.
 type linkKeysRevokeCmd struct {
-	ID string `arg:"" help:"The key's id, rgk_…"`
+	ID string `arg:"" help:"The key, such as rgk_01993b7e."`
 }
 
 func (*linkKeysRevokeCmd) Help() string {
@@ -95,7 +95,7 @@ one. Pending actions stay in the inbox. This command needs your edit token
 
 Examples:
 
-    gatehouse link keys revoke rgk_0193a1
+    gatehouse link keys revoke rgk_01993b7e
 `
 }
 

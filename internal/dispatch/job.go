@@ -203,9 +203,11 @@ func (j *job) forgotten() bool {
 
 // poison reports whether a push was claimed too often without an attempt.
 func (j *job) poison(p *gatehouse.Push) bool {
-	claims := p.Generation - p.Attempts - p.PutBack
-	return claims > j.config.MaxClaims*(1+p.Replays)
+	return claimsWithoutAttempt(p) > j.config.MaxClaims*(1+p.Replays)
 }
+
+// claimsWithoutAttempt counts the claims that led to no attempt and were not put back, with those before a replay.
+func claimsWithoutAttempt(p *gatehouse.Push) int { return p.Generation - p.Attempts - p.PutBack }
 
 // admit finds the connector and refuses a push that cannot or must not be sent.
 func (j *job) admit(p *gatehouse.Push, a *gatehouse.Action) *reason {

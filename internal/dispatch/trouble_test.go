@@ -53,12 +53,19 @@ func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
 }
 
 // TestPutBackForLonger: the store rejects the intent repeatedly. Each time the
-// push waits longer, as after an attempt; then it proceeds.
+// push waits longer, as after an attempt; then it proceeds. So does a replayed push.
 func TestPutBackForLonger(t *testing.T) {
 	t.Parallel()
+	for replays := range 2 {
+		testPutBackForLonger(t, replays)
+	}
+}
+
+func testPutBackForLonger(t *testing.T, replays int) {
+	t.Helper()
 	l := newLedger(connector.ClassC)
 	b := newBench(t, l)
-	a := b.approve()
+	a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) { p.Replays = replays })
 	store := &troubled{Store: b.store}
 	steps := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 	claims := 0

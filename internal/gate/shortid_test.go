@@ -8,6 +8,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
+	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/wake"
 )
 
@@ -37,4 +38,21 @@ func TestShortIDOfACrowd(t *testing.T) {
 	g := gate.New(crowded{w.store}, w.targets, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
 	_, err := g.Resolve(bot, "action", a.ID[:len("act_")+gatehouse.MinIDDigits])
 	wantCode(t, err, gatehouse.CodeAmbiguousID)
+}
+
+// TestShortIDsOfRareKinds: delegations and link keys are found by short ids too.
+func TestShortIDsOfRareKinds(t *testing.T) {
+	t.Parallel()
+	master := newMaster(t, ring.NewMasterKey())
+	w := newWorldWith(t, "", func(c *appConfig) { c.Master = master })
+	w.person("ana")
+	w.person("ben")
+	key, err := w.gate.RotateLinkKeys(w.admin)
+	must(t, err)
+	delegation := w.delegate(w.admin, gatehouse.NewDelegation{From: "ana", To: "ben"})
+	for kind, id := range map[string]string{"delegation": delegation.ID, "link_key": key.ID} {
+		if got, err := w.gate.Resolve(w.admin, kind, id[:len("dlg_")+gatehouse.MinIDDigits+12]); got != id || err != nil {
+			t.Errorf("%s %s: found %q, %v", kind, id, got, err)
+		}
+	}
 }

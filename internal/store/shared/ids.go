@@ -14,6 +14,9 @@ UNION SELECT id FROM action_archive WHERE tenant = $1 AND id >= $2 AND id < $3 O
 	"prn_": `SELECT id FROM principal WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
 	"grt_": `SELECT id FROM action_grant WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
 	"mnd_": `SELECT id FROM mandate WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
+	"dlg_": `SELECT id FROM delegation WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
+	"dev_": `SELECT id FROM device WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
+	"rgk_": `SELECT id FROM ring_key WHERE tenant = $1 AND id >= $2 AND id < $3 ORDER BY id LIMIT $4`,
 }
 
 // FindIDs finds the ids that begin with prefix.
