@@ -8,8 +8,8 @@
 //
 // The client retries reads after connection errors and when the server is busy. It does the same
 // with calls that create or decide: each carries an Idempotency-Key that stays the same over all
-// tries, so the effect happens once and every try gets the first answer. Calls such as drains and
-// revocations carry no key, and are retried only if the server said that it did nothing.
+// tries, so the effect happens once and every try gets the first answer. Other calls, such as drains and
+// changes of principals, carry no Idempotency-Key, and are retried only if the server said that it did nothing.
 //
 // Waits outlast restarts and outages of the server: they continue until their own time is over.
 package client

@@ -26,7 +26,8 @@ const (
 
 // Follow calls fn with each event that the filter selects, in the order of the log, until fn fails,
 // the context ends, or the server refuses. A broken connection is reopened after the last event, so
-// no event is missed or repeated. The filter's Wait is ignored. The error is never nil.
+// no event is missed or repeated. Without the filter's After, the events begin when the server first answers.
+// The filter's Wait is ignored. The error is never nil.
 func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(gatehouse.Event) error) error {
 	q := url.Values{}
 	set(q, "type", strings.Join(f.Types, ","))

@@ -166,7 +166,7 @@ func (f *GuardedFunc[A, R]) Call(ctx context.Context, args A) (R, error) {
 
 // Work carries out approved actions of the guard's functions until ctx ends, and then returns nil.
 // own limits it to actions that the client's principal proposed. It returns an error when the server
-// refuses the worker itself.
+// refuses the worker itself, or its report of a result.
 func (g *Guard) Work(ctx context.Context, own bool) error {
 	var connectors []string
 	g.mu.Lock()

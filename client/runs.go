@@ -122,7 +122,7 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 			}
 			continue
 		}
-		// An answer before the end of the poll means that something has changed.
+		// An answer before the end of the poll means that something has changed, or that the server stops.
 		if left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
 			since != "" && r.Position != since {
 			return r, nil
@@ -139,12 +139,12 @@ func (c *Client) CancelRun(ctx context.Context, id, reason string) (*gatehouse.R
 	return post[gatehouse.Run](ctx, c, true, run(id, "/cancel"), body)
 }
 
-// RetryRun starts a failed or canceled run again.
+// RetryRun repeats a failed or canceled run as a new run, with copies of the steps that succeeded.
 func (c *Client) RetryRun(ctx context.Context, id string) (*gatehouse.Run, error) {
 	return post[gatehouse.Run](ctx, c, true, run(id, "/retry"), nil)
 }
 
-// RetryRunFrom restarts an ended run at one of its steps.
+// RetryRunFrom repeats an ended run as a new run, which executes a step and the steps that need it again.
 func (c *Client) RetryRunFrom(ctx context.Context, id, step string) (*gatehouse.Run, error) {
 	body := struct {
 		From string `json:"from"`

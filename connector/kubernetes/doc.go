@@ -13,7 +13,8 @@
 //
 // apply is a server-side apply (https://kubernetes.io/docs/reference/using-api/server-side-apply/):
 // the server removes fields that this field manager set earlier and no longer names. People approve
-// the change alone, so a dry run precedes each write (dryRun=All, including admission). It must
-// show the approved values, and must not change any other previous value. If a webhook of the
-// cluster does not support dry runs, only scale, restart and delete are sent, without one.
+// the change alone, so a dry run precedes each write (dryRun=All, including admission). Except for a
+// delete, it must show the approved values; that of an apply must not change any other previous value.
+// If a webhook of the cluster does not support dry runs, only scale, restart and delete are sent,
+// without one.
 package kubernetes

@@ -20,7 +20,8 @@ const (
 	maxBulk = 200
 	// maxRequests limits the requests of one attempt, and of one read.
 	maxRequests = 10
-	// mostWithin and leastWithin bound the time that a request gives to the RESTlet.
+	// mostWithin limits the time that a request gives to the RESTlet. A request after the first is made only if it
+	// can give leastWithin.
 	mostWithin  = 30 * time.Second
 	leastWithin = 500 * time.Millisecond
 	// maxReversal limits the JSON of a reversal, in bytes: it must fit in a proposal's body.
@@ -127,7 +128,7 @@ type paged struct {
 }
 
 // pages makes requests to the RESTlet until it has answered about n lines. It stops earlier without
-// a failure when the time is nearly over, or after maxRequests.
+// a failure when the time is nearly over, after maxRequests, or after an answer without lines.
 func (c *Connector) pages(
 	ctx context.Context, n int, ask func(offset int, within string) *rest.Request,
 	take func(i int, line gatehouse.JSON),

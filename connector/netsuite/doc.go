@@ -13,6 +13,9 @@
 //	update  other RESTlet    C
 //	bulk    our RESTlet      B  one update for each line, with a record of the key for each
 //
+// A repeated create by the record service overwrites what others have changed in the record since the
+// first call.
+//
 // "Our RESTlet" is the file restlet/gatehouse_restlet.js, which is deployed to the
 // account. For an update, it makes three transactions: it inserts a record of the idempotency
 // key, saves the change, and stores the result in the key's record. A key whose record has no

@@ -81,14 +81,15 @@ func (d Delta) String() string {
 }
 
 // Changes takes a change apart: every leaf of the pre-image is the Before, and
-// every leaf of the proposed change the After, of exactly one result. Two kinds of
-// results repeat a value as their After: those that are Common, and the context.
+// every leaf of the proposed change the After, of exactly one result. Three kinds of
+// results repeat a value as their After: those that are Common, the context, and an
+// amount that the change does not name but whose currency it replaces.
 //
 // The members of the proposed change replace those of the pre-image; members that
 // it does not name stay. A named member is replaced as a whole: what a nested
-// object no longer has is removed. A delete removes the whole pre-image. The
-// changed fields come first, sorted by name, then the context, sorted by name;
-// records of a bulk operation are sorted by key.
+// object no longer has is removed. A delete removes the whole pre-image. The context
+// comes last. Within an object, the members of the proposed change precede those that
+// only the pre-image has; both are in canonical order.
 func Changes(a *gatehouse.Action) []Change {
 	return changes(a, walker{})
 }

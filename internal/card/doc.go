@@ -17,8 +17,8 @@
 //
 // Nothing is lost. Folded parts can be unfolded: [Changes] covers the whole
 // pre-image and the whole change; the lines of a [Text] reproduce both of its sides
-// byte for byte, and so do the spans of [Visible]. A view that cuts something off
-// calls [Hidden], and must not offer approval if it reports a hidden part.
+// byte for byte, and so do the spans of [Visible]. A view that leaves out a part of the
+// decision's subject must not offer approval: [Hidden] reports this for given limits.
 //
 // Numbers are the lexemes as they are stored. Arithmetic is that of
 // [gatehouse.Decimal]: exact.

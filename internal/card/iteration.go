@@ -22,8 +22,8 @@ func Iteration(a *gatehouse.Action) (n int, previous string) {
 }
 
 // Precedes reports whether older can be the iteration before newer: both have the
-// same proposer, connector and operation. So newer's context cannot pass off somebody
-// else's action as its previous iteration.
+// same tenant, proposer, connector and operation. So newer's context cannot pass off
+// somebody else's action as its previous iteration.
 func Precedes(older, newer *gatehouse.Action) bool {
 	return older.ID != newer.ID && older.Tenant == newer.Tenant && older.ProposerID == newer.ProposerID &&
 		older.Connector == newer.Connector && older.Operation == newer.Operation

@@ -32,7 +32,7 @@ type PreviewField struct {
 	Bad      bool
 }
 
-// DescribePreview puts a preview into words; false when there is none. undo is the connector's
+// DescribePreview puts a preview into words; false when there is none. undo is the action's
 // [UndoText]. Where the target's preview contradicts it, the preview counts; a failed preview has no
 // Undo.
 func DescribePreview(connector string, p *gatehouse.Preview, undo string) (out Preview, ok bool) {

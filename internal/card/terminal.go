@@ -8,8 +8,8 @@ import (
 // Terminal returns s as one line in which every character shows. A character that
 // does not show becomes its code, such as <U+202E>, and a byte that is not UTF-8
 // becomes <0xFF>. Line ends and tabs become codes too, as do digits and separators
-// of other scripts, and, in a word that mixes scripts, the letters that are not
-// Latin: a line of text has no other way to mark them. Terminals disagree on the
+// of other scripts, and, in a word that mixes scripts or looks Latin, the letters that
+// are not Latin: a line of text has no other way to mark them. Terminals disagree on the
 // width of joined characters, so joiners are always made visible. Text that was
 // already converted stays unchanged.
 func Terminal(s string) string {

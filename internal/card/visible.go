@@ -14,7 +14,7 @@ type SpanKind string
 // for the others a view writes Shown in place of Text.
 const (
 	SpanPlain   SpanKind = "plain"
-	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts, like a look-alike name
+	SpanMixed   SpanKind = "mixed"   // a word that mixes scripts or looks Latin; digits and separators of other scripts
 	SpanNewline SpanKind = "newline" // LF, or CR LF
 	SpanTab     SpanKind = "tab"
 	SpanBreak   SpanKind = "break"     // no text: a long word may be broken here
@@ -36,8 +36,8 @@ type Span struct {
 	// Shown is the text to write: Text itself, or a name such as "U+202E" for a
 	// character that does not show. It never contains such a character.
 	Shown string
-	// Name explains Shown, such as "right-to-left override"; "" for text that shows
-	// as itself.
+	// Name explains the span, such as "right-to-left override"; "" for plain text, line
+	// ends, tabs and breaks.
 	Name string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/term"
 )
 
-// sayReason says on stderr why an action had no effect.
+// sayReason says on stderr why an action was not applied, or why its outcome is unknown.
 func (g *globals) sayReason(a *gatehouse.Action) {
 	for _, line := range reasonLines(a) {
 		g.Say("%s", term.Safe(line))

@@ -8,9 +8,10 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Connection returns the entry as canonical text, without the keys of KindMap, which name only records and
-// operations of the target. Two entries with the same text call the same addresses, and sign in there in the
-// same way. Keys of all other kinds stay in the text, including keys that a later version adds.
+// Connection returns the entry as canonical text, without the keys of KindMap, which describe only records and
+// operations of the target. A test call of two entries with the same text goes to the same addresses, and signs in
+// there in the same way; an operation of type http can have headers of its own, which a test call does not send.
+// Keys of all other kinds stay in the text, including keys that a later version adds.
 func (c Connector) Connection() string {
 	n := *c.node
 	n.Content = nil

@@ -23,7 +23,8 @@ func (c *credentials) addIfSecretName(value string, names ...string) {
 	}
 }
 
-// addFromURL adds the password and the secret query parameters of a URL.
+// addFromURL adds the password and the secret query parameters of a URL. It adds nothing from a URL that net/url
+// cannot parse.
 func (c *credentials) addFromURL(text string) {
 	if !strings.Contains(text, "://") {
 		return
@@ -42,7 +43,7 @@ func (c *credentials) addFromURL(text string) {
 	}
 }
 
-// SecretValues returns every secret in the file: the entries of secrets, the client
+// SecretValues returns the secrets that are recognized in the file: the entries of secrets, the client
 // secrets of sign-in providers, passwords and secret query parameters in URLs, and
 // the values of variables and files whose name, or whose key, is that of a secret.
 func (c *Config) SecretValues() []string {

@@ -19,8 +19,8 @@ const StoredPath = "connectors"
 
 // ParseConnectors reads the connectors in the store: a section connectors as in the file.
 // Every replica reads the same text, so variables, file:PATH and SQLite files are errors.
-// Secrets are only named: {secret: NAME} is the secret NAME of the store, and a literal
-// one is an error.
+// Secrets are only named: {secret: NAME} is the secret NAME of the store, and a text that
+// looks like a literal one is an error.
 func ParseConnectors(src []byte) (map[string]Connector, error) {
 	var root yaml.Node
 	if empty(src) {

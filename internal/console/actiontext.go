@@ -184,8 +184,8 @@ func lineMark(k card.LineKind) string {
 	return " "
 }
 
-// evalTone colours a failed check of the proposer. A passed check gets no colour, because nobody
-// has verified it.
+// evalTone is the tone of a check's result, of the proposer or of a registered evaluator. A passed check gets
+// no colour, because nobody has verified those of the proposer.
 func evalTone(result string) string {
 	switch result {
 	case "warn":

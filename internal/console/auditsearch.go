@@ -90,8 +90,8 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 }
 
 // matchingIDs returns the ids that a text matches: the text itself; the id of the person or agent with that
-// name; the ids of the newest actions on a target with that reference; and the id of the action whose approval
-// or push has that id.
+// name; the ids of actions on a target with that reference; and the id of the action whose approval or push has
+// that id. It finds only actions that are not archived, and only among the newest MaxLimit that match the text.
 func (s *auditSearch) matchingIDs(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {

@@ -51,8 +51,8 @@ func (c *Console) answer(v *view, a *gatehouse.Action) error {
 	return err
 }
 
-// refuse shows the action's present state with the error of a refused answer, cancellation or
-// reversal.
+// refuse shows the action's present state with the error of a refused form, such as an answer, a
+// cancellation or a comment.
 func (c *Console) refuse(v *view, id string, err error) error {
 	e := asError(err)
 	if e.Code == gatehouse.CodeInternal || e.Code == gatehouse.CodeUnauthenticated {

@@ -5,10 +5,12 @@
 //
 // # Rules
 //
-// A GET changes nothing. Every change is posted by a plain form. An accepted
-// post is answered with a redirect (303), or with a page if there is a result to
-// show, such as a new secret. A refused post is answered with a page that has the
-// HTTP status of the error. Posts from other origins are refused
+// A GET decides nothing. It changes only sign-ins: a sign-in, a link or a step-up by
+// OIDC begins and ends with a GET, and most GETs prolong the session. Every other
+// change is posted, by a plain form, or by the scripts for passkeys and devices. An
+// accepted post of a form is answered with a redirect (303), or with a page if there
+// is a result to show, such as a new secret. A refused one is answered with a page
+// that has the HTTP status of the error. Posts from other origins are refused
 // (http.CrossOriginProtection).
 //
 // Scripts are optional, except for passkeys and for notifications on devices.
@@ -40,8 +42,9 @@
 //  3. c.pageRoutes() in the list of Console.routes. An entry of navigation is
 //     shown as soon as a route serves its path.
 //  4. Its style in assets/pages.css or console.css: classes, never style="".
-//  5. Tests: TestEveryRoute requests every route with every role and without a
-//     session, and checks the headers. Test the page's own behaviour separately.
+//  5. Tests: TestEveryRoute requests every page in six roles and without a session,
+//     posts every form as a viewer, and checks the headers. Test the page's own
+//     behaviour separately.
 //
 // Building blocks: v.render(status, title, section, body) for a page, v.write
 // for a fragment, v.redirect and v.back after a post, v.parse and v.form for a

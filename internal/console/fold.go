@@ -35,7 +35,7 @@ type listItem struct {
 	fold *inboxFold
 }
 
-// markAlike marks rows with the same agent, type, operation, level and fields. It considers only rows
+// markAlike marks rows that are alike: see likeness. It considers only rows
 // that can be decided in bulk, and only groups of several. If at least leastFold alike rows have
 // deadlines in the same bucket, they become a fold: they are moved directly behind the first of them.
 func (p *inboxPage) markAlike(now time.Time) {
@@ -141,7 +141,8 @@ func (v *view) pickedIDs() (ids []string) {
 	return ids
 }
 
-// likeness is a key for what an action does, whichever record it changes and whatever values it sets.
+// likeness is a key for what an action does, whichever record it changes and whatever values it sets: its type,
+// connector, operation, entity type, proposer and level, and the names of its fields unless the change is large.
 func likeness(a *gatehouse.Action) string {
 	parts := []string{
 		a.ActionType, a.Connector, a.Operation, a.Target.EntityType, a.ProposedBy, a.RiskLevel.String(), a.RiskName,

@@ -28,8 +28,9 @@ const maxForm = 1 << 20
 // for ever by never finishing.
 const bodyTime = time.Minute
 
-// guard sets the headers of every answer and protects against cross-site requests: a request that
-// is not a GET must come from this origin.
+// guard sets the headers of every answer and protects against cross-site requests: a browser's request
+// other than GET, HEAD and OPTIONS must come from this origin. A client that sends neither Sec-Fetch-Site
+// nor Origin, such as a mail service, is no browser.
 func (c *Console) guard(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(c.serve(route{public: true, handle: func(*view) error {

@@ -57,8 +57,8 @@ func (c *Console) help(v *view) error {
 	return v.render(http.StatusOK, "Keys and help", "", helpPage(v))
 }
 
-// search opens the action or run with the given id, or the section with the given name; any other text
-// searches the inbox.
+// search opens the action or run with the given id, the action of an approval with that id, or the section with
+// that name; any other text searches the inbox.
 func (c *Console) search(v *view) error {
 	q := v.query("q")
 	if q == "" {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// insightsView shows how the gate is used. Every figure links to its rows.
+// insightsView shows how the gate is used. Every figure of proposals links to its rows.
 func insightsView(v *view, p *insightsPage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

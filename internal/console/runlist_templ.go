@@ -586,7 +586,7 @@ func triggerText(r *gatehouse.Run) templ.Component {
 	})
 }
 
-// runPill announces new runs at the head of the list; they never move the rows being read.
+// runPill announces new and changed runs; they never move the rows being read.
 func runPill(q runQuery, seen string, f runFresh) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -56,8 +56,8 @@ type Connectors interface {
 	// the connector with its name.
 	EditConnectors(source string, e ConnectorEntry) (string, error)
 	// TryConnector makes the test call of a connector in a text that is not stored yet. The caller must be
-	// permitted to propose the text, and base must be the newest stored version. A secret is sent only if a
-	// connector in use has the same connection.
+	// permitted to propose the text, and base must be the newest stored version. A secret is sent, and an address
+	// inside the network is called, only if a connector in use has the same connection.
 	TryConnector(ctx context.Context, source string, base int, name string) (ConnectorTrial, error)
 }
 

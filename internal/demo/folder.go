@@ -178,7 +178,7 @@ func Prepare(ctx context.Context, dir string) (*Warehouse, error) {
 const DevLedgerFile = "shop.db"
 
 // PrepareDev adds a shop to a data folder that has no configuration: its ledger, unless there is
-// one, and a configuration with the connector "shop".
+// one, and a configuration with the connectors "shop" and "mcp:files".
 func PrepareDev(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, ConfigFile)
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {

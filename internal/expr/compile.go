@@ -62,9 +62,9 @@ type Check func(root ast.Expr, fail func(at ast.Expr, format string, args ...any
 
 // Compile parses and checks an expression, whose value must have one of the
 // wanted types (nil means any), and plans its program. Beyond CEL's own errors,
-// it reports double(), dec() of text that is not a number, comparisons that can
-// never hold, iteration variables with the name of a fact, and the problems that
-// check reports. check may be nil.
+// it reports double(), fractions that cannot be read exactly, dec() of text that
+// is not a number, comparisons that can never hold, iteration variables with the
+// name of a fact, and the problems that check reports. check may be nil.
 func (l *Language) Compile(source string, want []*cel.Type, check Check) (*Expression, []Error) {
 	lines := lineStarts(source)
 	parsed, issues := l.surface.Parse(source)

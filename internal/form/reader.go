@@ -31,7 +31,7 @@ func (r *Reader) Fail(n *yaml.Node, format string, args ...any) {
 	r.At(max(1, n.Line), max(1, n.Column), format, args...)
 }
 
-// At adds a problem at a position; line and column count from 1.
+// At adds a problem at a position; line and column count from 1. A reader keeps its first 100 problems.
 func (r *Reader) At(line, column int, format string, args ...any) {
 	if len(r.Problems) < 100 {
 		r.Problems = append(r.Problems, Problem{line, column, fmt.Sprintf(format, args...)})

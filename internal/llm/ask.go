@@ -124,7 +124,7 @@ func (a Answer) output(r Request) gatehouse.JSON {
 }
 
 // MaxCost returns the maximum cost of a call, for checking a budget before the call. ok is false if
-// the provider or the price is not known, or if the request is not valid. Most assumes that a token
+// the provider or the price is not known, or if the request is not valid. MaxCost assumes that a token
 // has at least one byte, and that a provider adds at most 32 tokens to a message.
 func (r *Registry) MaxCost(
 	tenant, provider string, request gatehouse.JSON,

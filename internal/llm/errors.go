@@ -25,13 +25,13 @@ const (
 	CodeAddressRefused  = "address_refused"  // the address is internal
 	CodeBadAnswer       = "bad_answer"       // a redirect, larger than MaxBytes, or not in the protocol's form
 	CodeNotJSON         = "not_json"         // not the requested JSON object
-	CodeTruncated       = "truncated"        // cut off at max_tokens
-	CodeRefused         = "refused"          // the model refused to answer
+	CodeTruncated       = "truncated"        // the requested JSON was cut off at max_tokens
+	CodeRefused         = "refused"          // the model refused to give the requested JSON
 	CodeCanceled        = "request_canceled" // the caller gave up
 )
 
-// Error is a request without a usable answer. Detail contains no secrets and no addresses, so it
-// may be shown.
+// Error is a request without a usable answer. Detail contains no secrets, and no addresses except those in the
+// provider's own message, so it may be shown.
 type Error struct {
 	Code   string
 	Detail string

@@ -6,7 +6,7 @@
 // column must exist on both sides, except the few that belong to one engine and
 // are listed in catalog.go. The log has another form in the folder (see array
 // and queueLeaves). Any other difference ends the command before a row is
-// written.
+// copied.
 //
 // The first transaction on the target creates the table gatehouse_move, even
 // if the target has no tables of a store yet. The table identifies the state of

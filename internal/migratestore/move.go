@@ -131,7 +131,8 @@ func same(now standing, s *source, versions [2]int) error {
 	return nil
 }
 
-// dryRun makes the checks that need no writes.
+// dryRun compares the tables, if the database has any, counts the folder's rows, and verifies the folder's
+// logs. It does not check the server, which Open does in a copy.
 func dryRun(ctx context.Context, s *source, c *pgx.Conn, now standing, r *Result) error {
 	from, err := sqliteCatalog(ctx, s.db)
 	if err != nil {

@@ -119,8 +119,8 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 	return currency, nil
 }
 
-// declaredCurrency returns the currency of the amounts that the connector declares; false
-// without declared amounts in the change, and with several currencies.
+// declaredCurrency returns the currency of the money in the change if the connector declares amounts. It returns false
+// if the change has no money, or money in several currencies, without a currency, or that cannot be counted.
 func (v *view) declaredCurrency() (string, bool) {
 	if v.Declared == nil || len(v.Declared.Amounts) == 0 {
 		return "", false

@@ -153,7 +153,8 @@ func (p *Policy) judge(
 	return verdict, !v.budget.Spent()
 }
 
-// maxReasons bounds the reasons of a verdict. Its list of rules is not bounded.
+// maxReasons bounds the rules whose reasons a verdict gives. It bounds neither the verdict's list of rules nor the
+// reasons of ceilings.
 const maxReasons = 20
 
 // combine determines the outcome, the rules that decided it, and their reasons.
@@ -273,9 +274,10 @@ func longer(a, b *time.Duration) *time.Duration {
 }
 
 // questionAt returns the finding's question, with the level's values where the finding
-// states none. If the rule could not be evaluated, its question is merged with the
-// level's, so that the rule cannot loosen the level's question. why says why nobody
-// could answer the merged question.
+// states none. A rule's expiry can shorten the level's stages, but not lengthen them. If
+// the rule could not be evaluated, its question is merged with the level's, so that the
+// rule cannot loosen the level's question. why says why nobody could answer the merged
+// question.
 func (f finding) questionAt(level question) (_ question, why string) {
 	q := level
 	if f.required > 0 {

@@ -54,9 +54,9 @@ func (b *Built) Close() error {
 	return nil
 }
 
-// BuildConnector makes a connector from an entry, without calling its target. A bad or missing
-// secret of the store is not an error but makes the connector unready: it must not keep a server
-// from starting. A connector that uses secrets of the store serves one tenant, and uses this
+// BuildConnector makes a connector from an entry, without calling its target. Once the connector has requested a
+// secret of the store, a failure such as a bad or missing secret is not an error but makes the connector unready: it
+// must not keep a server from starting. A connector that uses secrets of the store serves one tenant, and uses this
 // tenant's secrets.
 func BuildConnector(
 	ctx context.Context, cfg *config.Config, entry config.Connector, stored StoredSecret,

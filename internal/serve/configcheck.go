@@ -460,7 +460,7 @@ func (l *ConfigChecker) open(ctx context.Context, cfg *config.Config) {
 	}
 }
 
-// server checks what the flags name: the certificate and NATS.
+// server checks the certificate that the flags name, and the NATS servers of the flags or the configuration.
 func (l *ConfigChecker) server(ctx context.Context, f *tlsFlags, nats string, cfg *config.Config) {
 	if f.TLSCert != "" {
 		files, err := certs.NewFiles(f.TLSCert, f.TLSKey, slog.New(slog.DiscardHandler))

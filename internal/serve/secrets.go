@@ -59,7 +59,7 @@ type storeSecrets struct {
 	users map[string]*secretUser
 	// found are the secrets as last read; nil before the first time.
 	found map[secretKey]gate.OpenedSecret
-	// values are all values that this process has read: a target may still echo an old one.
+	// values are all values that connectors of this process have requested: a target may still echo an old one.
 	values []string
 }
 
@@ -102,7 +102,8 @@ func (s *storeSecrets) Value(tenant, name string) (string, error) {
 	return s.value(tenant, name)
 }
 
-// SecretValues returns all secret values of the file, and all that this process has read.
+// SecretValues returns the secrets that are recognized in the file, and all values of the store that connectors of
+// this process have requested.
 func (s *storeSecrets) SecretValues() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,9 @@ func On(w io.Writer, now func() time.Time, columns int, color bool) *Sheet {
 }
 
 // Sheet writes an action or a run. It writes an action in full: first the server's data, then the
-// change, then texts of others. Text from agents is behind a bar, so that it cannot pass for a line
-// of the server.
+// change, then texts of others. Rationale, comments, notes and the attached diff are behind a bar, so
+// that no line of them can pass for a line of the server. Other values from agents follow a label, or
+// are indented below a heading.
 type Sheet struct {
 	W       io.Writer
 	now     func() time.Time
@@ -444,8 +445,8 @@ func (s *Sheet) outcome(a *gatehouse.Action) {
 	s.Line("reversible", s.Target.reversible(a))
 }
 
-// decided formats the time of a decision, the person, and the channel. A cancellation
-// has only a time.
+// decided formats the time of a decision, the person, and the channel. An action that ended
+// undecided has only a time.
 func (s *Sheet) decided(a *gatehouse.Action) string {
 	text := s.When(*a.DecidedAt)
 	if a.DecidedBy != "" {

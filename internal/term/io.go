@@ -33,7 +33,7 @@ type IO struct {
 	// Color is true if stdout may be coloured, ColorErr if stderr may.
 	Color, ColorErr bool
 	// Terminal opens the person's terminal, for questions that only a person may answer; nil if
-	// there is none.
+	// stdin is not a terminal.
 	Terminal func() (io.ReadWriteCloser, error)
 }
 

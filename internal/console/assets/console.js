@@ -39,7 +39,7 @@ function connect(url) {
     source.addEventListener("error", () => {
       delete root.dataset.live;
       away(true);
-      // The stream was closed permanently, because the server has no room for it. Poll instead.
+      // The stream was closed permanently, for example because the server has no room for it. Poll instead.
       if (source.readyState === EventSource.CLOSED &&
         !poll) poll = setInterval(() => { changed(); source.close(); open(); }, 15000);
     });

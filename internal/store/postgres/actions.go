@@ -110,7 +110,7 @@ func scanAction(r *row) (a *gatehouse.Action, err error) {
 	return a, err
 }
 
-// applyExpiry makes an approval that has run out appear as expired.
+// applyExpiry sets the fields of an action that depend on the clock; see [gatehouse.Action.See].
 func (t *readTx) applyExpiry(a *gatehouse.Action) { a.See(t.Now()) }
 
 // refreshApproval sets the clock-dependent fields of a stored approval.

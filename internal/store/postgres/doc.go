@@ -15,8 +15,8 @@
 //   - Every later call in the transaction, and the Update itself, returns the first server error,
 //     even if the closure ignores that error.
 //   - A deadlock, an exceeded lock_timeout, and a connection lost before COMMIT was
-//     sent undo the transaction. The store then runs the closure again, up to ten
-//     times; after that the error is ErrBusy.
+//     sent undo the transaction. The store then runs the closure again; once it has run
+//     ten times, the error is ErrBusy.
 //   - If the role lacks a privilege, the error is ErrBusy at once and names the table. The store
 //     does not run the closure again, which would fail too. The caller may retry, since an operator
 //     can grant the privilege.
@@ -87,7 +87,7 @@
 //
 //   - An Update waits for a lock for 100 ms at first. If it does not get the lock, it returns its
 //     update slot and its connection, and runs again, alone, with the full lock_timeout. Such Updates
-//     take at most half of the update slots.
+//     take at most half of the update slots, but may take the only one.
 //   - Among the Updates that run alone and need the same lock, one has slots. The others wait in the
 //     lock queue in order of arrival, without any slot or connection, until their context ends. An
 //     Update joins the queues of all its keys at once, before it begins, so no two Updates wait for
@@ -147,6 +147,6 @@
 // stored when the process started. If the server's clock falls back, each process repeats its last reading until
 // the clock has caught up, so the readings of two processes may differ by that much.
 //
-// Every find and list shows a pending action as expired once its approval has expired, even if the
-// sweeper has not stored that yet. Only LockAction returns the stored status.
+// Every find and list shows a pending action as expired or rejected once its approval has ended, even
+// if the sweeper has not stored that yet. Only LockAction returns the stored status.
 package postgres

@@ -35,8 +35,8 @@ type lowMarks [3]int64
 const (
 	// longScanPages is the number of table pages from which a scan counts as long.
 	longScanPages = 500
-	// Long scans from the beginning take at most a scanShare-th of the time. The interval between
-	// two of them is at least minScanInterval and at most maxScanInterval.
+	// The interval between two long scans from the beginning is scanShare times the duration of the first,
+	// but at least minScanInterval and at most maxScanInterval.
 	scanShare                        = 20
 	minScanInterval, maxScanInterval = time.Second, 10 * time.Second
 	// maxForeignTx is how long a transaction of another role may take; see oldestWriter.

@@ -73,9 +73,9 @@ type readTx struct {
 	// update is the Update to which this readTx belongs; nil in a View.
 	update *tx
 	view   bool
-	// single says that this is a Read: a single method call in one round trip. It sends one statement
-	// without BEGIN, and several between BEGIN and COMMIT. readDone, which may be nil, lets the next
-	// Reads of the queue start.
+	// single says that this is a Read: a single method call in one round trip. It sends one query
+	// without BEGIN, and several between BEGIN and COMMIT. The queries of an Open method do not count.
+	// readDone, which may be nil, lets the next Reads of the queue start.
 	single   bool
 	readDone func()
 	begun    bool

@@ -55,7 +55,7 @@ type Claim struct {
 	CountedAt, Since int64
 }
 
-// ClaimsAt converts claims that are made now. An amount that is too large is an error.
+// ClaimsAt converts claims that are made now. An amount that is negative or too large is an error.
 func ClaimsAt(now time.Time, claims []gatehouse.CeilingClaim) ([]Claim, error) {
 	list := make([]Claim, len(claims))
 	for i, c := range claims {

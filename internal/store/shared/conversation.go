@@ -80,7 +80,7 @@ UPDATE approval SET evaluated = $1 WHERE tenant = $2 AND id = $3 AND status = 'r
 		text, t.Tenant(), approvalID)
 }
 
-// ListSnoozes lists a person's snoozes.
+// ListSnoozes lists a person's snoozes that have not ended, of pending actions.
 func (t Reads) ListSnoozes(principalID string) ([]gatehouse.Snooze, error) {
 	return list(t, func(r Row) (gatehouse.Snooze, error) {
 		return gatehouse.Snooze{ActionID: r.Text(), Until: r.Time()}, nil

@@ -30,8 +30,8 @@ func (s *spoiledBatch) Error() string { return s.err.Error() }
 //
 // A savepoint copies each page before the closure's first write to the page, which costs a tenth of the
 // writer's time. Nearly every closure that fails does so before its first write. So a batch runs without
-// savepoints at first. If a closure fails after a write, the batch runs again with savepoints, and so do
-// the next maxSavepointBatches.
+// savepoints at first. If a closure other than the first fails after a write, the batch runs again with
+// savepoints, and so do the next maxSavepointBatches.
 func (w *writer) runBatch() (outcomes []error, err error) {
 	defer w.settle()
 	savepoints := w.savepointBatches > 0

@@ -13,7 +13,7 @@ import (
 // took pages from another, every page is dropped as soon as it is
 // released, however often it is needed. A decision then read thirty pages again
 // and took 70 µs longer. So the budget exceeds any use. A reading connection
-// stays within its own cache size. The writer after each batch, and each View
+// stays within its own cache size. The writer after each commit, and each View
 // at its end, trim the shared cache to maxCached.
 
 // roomForCaches sets the budget to 1 GB, on a connection that needs no cache.

@@ -9,9 +9,9 @@
 // rules:
 //
 //   - An error, a panic or a violated foreign key undoes the closure that caused it, and is
-//     reported to that closure's caller alone. Savepoints are used only when needed: when a closure fails
-//     after a write, the batch is rolled back and run again with a savepoint for each closure but the first.
-//     The next 64 batches use savepoints too.
+//     reported to that closure's caller alone. Savepoints are used only when needed: when a closure other
+//     than the first fails after a write, the batch is rolled back and run again with a savepoint for each
+//     closure but the first. The next 64 batches use savepoints too.
 //   - The writer remembers the sums of ceilings, and stores those that a batch changed before its
 //     COMMIT. A rollback drops what it remembers.
 //   - Callers are answered after COMMIT, never before.

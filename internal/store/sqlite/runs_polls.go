@@ -264,7 +264,7 @@ func (t *readTx) NextRunWorkAt() (next time.Time, err error) {
 	return next, err
 }
 
-// RunCounts counts the open runs of all tenants by status. It reads the index run_status only.
+// RunCounts counts the open runs of all tenants by status. Of the runs, it reads the index run_status only.
 func (t *readTx) RunCounts() (map[gatehouse.RunStatus]int, error) {
 	counts := make(map[gatehouse.RunStatus]int)
 	err := t.each(runCounts, func(r *stmt) error {

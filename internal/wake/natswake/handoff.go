@@ -26,7 +26,7 @@ const (
 	queueWindow = time.Minute
 	queueBound  = 10_000
 	// ackWait is how long NATS waits for the acknowledgement of a hint before it
-	// hands the hint to another replica.
+	// hands the hint out again, to any replica.
 	ackWait = 5 * time.Second
 	// fetchWait is how long one fetch waits for hints.
 	fetchWait = 5 * time.Second
