@@ -188,6 +188,16 @@ func Money(a *gatehouse.Action) (amount gatehouse.Decimal, currency string, ok b
 	return amounts[0].Size, amounts[0].Currency, true
 }
 
+// UnclearMoney reports whether the amounts in an action's change that the connector declares are in several currencies,
+// or cannot be counted.
+func UnclearMoney(a *gatehouse.Action) bool {
+	bare := *a
+	bare.CurrentState = ""
+	all := changes(&bare, walker{})
+	declared, countable := countableDeclared(&bare, all)
+	return declared && (!countable || len(amountsOf(&bare, all)) > 1)
+}
+
 // Countable reports whether [Amounts] counts all the money in the fields of a payload. Not
 // countable are: a text with digits, a number that is too large or in a smaller unit, an object
 // with a value, an amount that a quantity multiplies, and a currency that is not a code or belongs

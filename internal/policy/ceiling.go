@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/card"
 	"github.com/gatehouse-dev/gatehouse/internal/expr"
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
@@ -98,6 +99,10 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 		text = s
 	} else if currency, declared := v.declaredCurrency(); declared {
 		text = currency
+	} else if c.currency != "" && card.UnclearMoney(v.action()) {
+		// Otherwise the proposer could choose the ceiling by another member of the change.
+		return "", errors.New("the amounts that the connector declares are in several currencies, or cannot be counted: " +
+			"amount_currency can name the currency")
 	} else if member, given := v.Proposal.ProposedChange.Get("currency"); given && member != "null" {
 		s, ok := member.Text()
 		if !ok {

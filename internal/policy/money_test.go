@@ -48,3 +48,23 @@ func TestCeilingOfDeclaredMoney(t *testing.T) {
 		t.Errorf("%s %v %+v", v.Outcome, v.Reasons, v.Ceilings)
 	}
 }
+
+// TestCeilingOfMixedMoney: a proposer cannot choose the currency of declared amounts by another member of the change or
+// by the magnitude: amounts in several currencies, or in none that is known, are denied.
+func TestCeilingOfMixedMoney(t *testing.T) {
+	t.Parallel()
+	p := mustParse(t, withCeiling("per: tenant, limit: 100, amount: change.amount, currency: EUR")+
+		"  - {name: fees, per: tenant, limit: 100, window: 24h, amount: change.fee, currency: USD}\n")
+	for _, fields := range [][]gatehouse.AmountField{
+		{{Field: "/amount", Currency: "EUR"}, {Field: "/fee", Currency: "USD"}},
+		{{Field: "/amount", Currency: "/unit"}},
+	} {
+		f := facts("note", `{"amount":5000,"fee":1,"currency":"USD"}`, func(f *policy.Facts) {
+			f.Declared = &gatehouse.Declared{Amounts: fields}
+			f.Proposal.Magnitude = &gatehouse.Magnitude{Amount: "1", Currency: "USD"}
+		})
+		if v := p.Evaluate(t.Context(), f); v.Outcome != gatehouse.OutcomeDeny || len(v.Ceilings) != 0 {
+			t.Errorf("%+v: %s %v %+v", fields, v.Outcome, v.Reasons, v.Ceilings)
+		}
+	}
+}
