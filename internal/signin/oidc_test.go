@@ -367,6 +367,14 @@ func TestProviderThatIsDownTakesNothing(t *testing.T) {
 	}
 	_, err = w.signIn(s, i, "1")
 	w.refused(err, "userinfo: 401")
+	keys := &tamper{request: func(r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/keys") {
+			r.URL.Host = "127.0.0.1:1"
+		}
+	}}
+	c.HTTP = &http.Client{Transport: keys}
+	_, err = w.signIn(w.service(c), i, "1")
+	w.want(err, gatehouse.CodeBusy)
 	gone := w.service(
 		signin.Config{Providers: []signin.Provider{{Name: "acme", Issuer: "http://127.0.0.1:1", ClientID: "x"}}})
 	for range 2 {

@@ -108,6 +108,10 @@ func (p *provider) asBusy(err error) error {
 	return err
 }
 
+// keysMissing begins the error of a verification whose keys could not be requested. The library gives this error no
+// type.
+const keysMissing = "failed to verify signature: fetching keys "
+
 // identity has the provider's claims about a person.
 type identity struct {
 	subject  string
@@ -133,8 +137,12 @@ func (p *provider) exchange(ctx context.Context, code, verifier, nonce string) (
 		return nil, fmt.Errorf("the provider sent no ID token")
 	}
 	t, err := d.verifier.Verify(ctx, raw)
-	if err != nil {
-		return nil, p.asBusy(err)
+	switch {
+	case err == nil:
+	case strings.HasPrefix(err.Error(), keysMissing):
+		return nil, p.down(err)
+	default:
+		return nil, err
 	}
 	claims := make(map[string]any)
 	if err := t.Claims(&claims); err != nil {
