@@ -13,6 +13,7 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 	"github.com/gatehouse-dev/gatehouse/internal/store/postgres"
 	"github.com/gatehouse-dev/gatehouse/internal/store/sqlite"
 )
@@ -47,7 +48,7 @@ func OpenDatabase(ctx context.Context, dsn string, log *slog.Logger) (*Target, e
 	if err != nil {
 		return nil, err
 	}
-	config, err := pgx.ParseConfig(dsn)
+	config, err := pgurl.Parse(dsn)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("postgres: %w", err), s.Close())
 	}

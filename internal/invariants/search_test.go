@@ -29,7 +29,7 @@ func TestSearchIndex(t *testing.T) {
 	}{
 		"sqlite": {file, func() (*Target, error) { return OpenFile(t.Context(), path, quiet()) }, "sqlite", path},
 		"postgres": {
-			database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn, quiet()) },
+			database, func() (*Target, error) { return OpenDatabase(t.Context(), dsn+"&pool_max_conns=4", quiet()) },
 			"pgx", pgtest.Superuser(dsn),
 		},
 	} {

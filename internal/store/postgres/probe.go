@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
 // Probed is the result of Probe. Schema is the version of the tables, 0 if there are none.
@@ -16,7 +18,11 @@ type Probed struct {
 
 // Probe reads the versions of the server and of the tables. It changes nothing.
 func Probe(ctx context.Context, url string) (found Probed, err error) {
-	c, err := pgx.Connect(ctx, url)
+	config, err := pgurl.Parse(url)
+	if err != nil {
+		return found, err
+	}
+	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return found, err
 	}

@@ -50,10 +50,7 @@ type Carrier struct {
 // New returns a carrier for the replicas on a database. url is a connection
 // string as pgx accepts it. New does not connect.
 func New(url string, log *slog.Logger) (*Carrier, error) {
-	if err := pgurl.Check(url); err != nil {
-		return nil, fmt.Errorf("pgwake: %w", err)
-	}
-	config, err := pgx.ParseConfig(url)
+	config, err := pgurl.Parse(url)
 	if err != nil {
 		return nil, fmt.Errorf("pgwake: %w", err)
 	}

@@ -83,7 +83,7 @@ func TestReplicasHearEachOther(t *testing.T) {
 	t.Parallel()
 	url := pgtest.Database(t)
 	a, ca := replica(t, url)
-	b, cb := replica(t, url)
+	b, cb := replica(t, url+"&pool_max_conns=4") // a parameter of the store's pool, not of the server
 	await(t, ca.listening, "LISTEN of a")
 	await(t, cb.listening, "LISTEN of b")
 	atA, endA := a.Subscribe("audit", "push:x:1")
