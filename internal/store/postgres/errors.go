@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -83,7 +84,7 @@ func explain(err error) error {
 	if lacksPrivilege(pg) {
 		return &dbError{denied, err}
 	}
-	if pg.Code[:2] == "53" { // insufficient resources: disk, memory, connections
+	if strings.HasPrefix(pg.Code, "53") { // insufficient resources: disk, memory, connections
 		return &dbError{contention, err}
 	}
 	switch pg.Code {
@@ -110,7 +111,7 @@ func explain(err error) error {
 // severe errors end the connection.
 func severe(pg *pgconn.PgError) bool {
 	return pg.SeverityUnlocalized == "FATAL" || pg.SeverityUnlocalized == "PANIC" ||
-		pg.Code[:2] == "08" || pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P03"
+		strings.HasPrefix(pg.Code, "08") || pg.Code == "57P01" || pg.Code == "57P02" || pg.Code == "57P03"
 }
 
 func kindOf(err error) kind {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5"
@@ -92,7 +93,7 @@ func (m *timelines) lookUp(ctx context.Context, c *pgconn.PgConn) (serverTimelin
 	var pg *pgconn.PgError
 	switch {
 	case err == nil:
-	case !errors.As(err, &pg), severe(pg), pg.Code[:2] == "53", pg.Code == "57014": // another attempt may succeed
+	case !errors.As(err, &pg), severe(pg), strings.HasPrefix(pg.Code, "53"), pg.Code == "57014": // another attempt may succeed
 		return serverTimeline{}, err
 	default:
 		m.log.DebugContext(ctx,
