@@ -92,8 +92,11 @@ func TestEvaluateQuickly(t *testing.T) {
 	if v, ok := p.EvaluateQuickly(small); !ok || !reflect.DeepEqual(v, p.Evaluate(t.Context(), small)) {
 		t.Errorf("a small proposal: %v, %+v", ok, v)
 	}
+	checked := facts(0)
+	checked.Proposal.Evaluations = []gatehouse.Evaluation{{Name: "check", Details: strings.Repeat("x", 16<<10)}}
 	for name, large := range map[string]policy.Facts{
-		"change": facts(2 << 10), "keys": facts(0, strings.Repeat("x", 8<<10), strings.Repeat("y", 8<<10)),
+		"evaluation": checked,
+		"change":     facts(2 << 10), "keys": facts(0, strings.Repeat("x", 8<<10), strings.Repeat("y", 8<<10)),
 	} {
 		if _, ok := p.EvaluateQuickly(large); ok {
 			t.Errorf("a large %s was judged quickly", name)

@@ -45,6 +45,10 @@ func (f *Facts) weight() int {
 	for _, ref := range p.Target.EntityRefs {
 		n += len(ref)
 	}
+	for i := range p.Evaluations {
+		e := &p.Evaluations[i]
+		n += len(e.Kind) + len(e.Name) + len(e.Result) + len(e.Details)
+	}
 	return n
 }
 
