@@ -162,11 +162,21 @@ func ensurePrincipal(tx gatehouse.Tx, c *gatehouse.Caller, name string) error {
 	})
 }
 
-// schedule stores when the workflow's next scheduled run begins.
-func schedule(tx gatehouse.RunWriter, w *gatehouse.Workflow, def *workflow.Definition, now time.Time) error {
+// schedule stores when the workflow's next scheduled run begins. A run of an earlier version that is due, but has not
+// begun, stays due: it begins with the new version, if that has a schedule.
+func schedule(tx gatehouse.Tx, w *gatehouse.Workflow, def *workflow.Definition, now time.Time) error {
 	s := &gatehouse.Schedule{Tenant: w.Tenant, Workflow: w.Name, Version: w.Version}
 	if cron := def.On.Schedule; cron != nil {
 		s.NextAt = cron.Next(now)
+		before, err := tx.ListSchedules(gatehouse.MaxSchedules)
+		if err != nil {
+			return err
+		}
+		for _, b := range before {
+			if b.Workflow == w.Name && !b.NextAt.After(now) {
+				s.NextAt = b.NextAt
+			}
+		}
 	}
 	return tx.PutSchedule(s, time.Time{})
 }

@@ -88,6 +88,36 @@ func testScheduleBeganItsRun(t *testing.T, w *world) {
 	}))
 }
 
+// TestApplyKeepsADueRun: a new version does not drop the run of the schedule that is due.
+func TestApplyKeepsADueRun(t *testing.T) { onBoth(t, testApplyKeepsADueRun) }
+
+func testApplyKeepsADueRun(t *testing.T, w *world) {
+	w.stop()
+	const source = "name: nightly\non: {schedule: {cron: \"0 3 * * *\"}}\n" +
+		"steps:\n  - {id: one, uses: transform, with: {n: N}}\n"
+	w.apply("nightly", strings.Replace(source, "N", "1", 1))
+	w.must(w.store.Update(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.Tx) error {
+		due := time.Date(2020, 1, 1, 3, 0, 0, 0, time.UTC)
+		return tx.PutSchedule(
+			&gatehouse.Schedule{Tenant: gatehouse.DefaultTenant, Workflow: "nightly", Version: 1, NextAt: due}, time.Time{})
+	}))
+	w.apply("nightly", strings.Replace(source, "N", "2", 1))
+	_, err := w.runs.FireSchedules(t.Context())
+	w.must(err)
+	page, err := w.runs.ListRuns(w.as("admin"), gatehouse.RunFilter{Workflow: "nightly"})
+	w.must(err)
+	if len(page.Items) != 1 || page.Items[0].Version != 2 {
+		t.Errorf("%d runs, want one of version 2", len(page.Items))
+	}
+	w.must(w.store.ViewQueues(t.Context(), func(q gatehouse.ReadQueues) error {
+		due, err := q.DueSchedules(10)
+		if len(due) != 0 {
+			t.Errorf("the schedule stays at %s", due[0].NextAt)
+		}
+		return err
+	}))
+}
+
 // TestStepsOfOtherWorkers: a worker sees the steps that it holds or has held.
 // Another worker's step looks as if it did not exist.
 func TestStepsOfOtherWorkers(t *testing.T) { onBoth(t, testStepsOfOtherWorkers) }
