@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	"internal/wake/pgwake":    {"internal/pgurl", "internal/wake"},
 	"internal/wake/natswake":  {"internal/wake"},
 	"internal/feed":           {""},
-	"internal/config":         {""},
+	"internal/config":         {"", "internal/pgurl"},
 	"internal/certs":          {},
 	"internal/telemetry":      {""},
 	"internal/llm":            {""},
@@ -111,7 +111,7 @@ var mayImport = map[string][]string{
 	},
 	"internal/migratestore": {"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/sqlite"},
 	"internal/invariants": {
-		"", "internal/audit", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite",
+		"", "internal/audit", "internal/pgurl", "internal/store/postgres", "internal/store/shared", "internal/store/sqlite",
 	},
 	// Imported by tests only.
 	"internal/notify/slacktest":   {},

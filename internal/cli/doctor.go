@@ -32,8 +32,8 @@ probably no server has the role for it, or no worker leases the steps of its too
 and that every target, secret, model and channel can be used: operators see the
 server's findings about its own configuration. With --config, or with --data for the
 gatehouse.yaml there, this machine makes these checks, as "gatehouse config check"
-does. Changes nothing. Exits 1 when a check fails. Piped, the columns are: check,
-result (ok, note or fail), detail.
+does, but not for the connectors and secrets in the store. Changes nothing. Exits 1
+when a check fails. Piped, the columns are: check, result (ok, note or fail), detail.
 
 With --deep it reads the store itself instead, beside the servers that use it,
 and checks every action, with its approval, votes, push, receipts, claims and
@@ -292,16 +292,16 @@ func (*doctorCmd) deadLetters(g *globals, api service, add adder) {
 		add(name, term.CheckOK, "none")
 		return
 	}
-	n, unknown := strconv.Itoa(len(page.Items)), 0
+	n, unknown, least := strconv.Itoa(len(page.Items)), 0, ""
 	if page.NextCursor != "" {
-		n = "more than " + n
+		n, least = "more than "+n, "at least "
 	}
 	for _, d := range page.Items {
 		if d.Status == gatehouse.PushUnknown {
 			unknown++
 		}
 	}
-	add(name, term.CheckNote, "%s, %d of them with an unknown outcome; see: gatehouse dlq list", n, unknown)
+	add(name, term.CheckNote, "%s, %s%d of them with an unknown outcome; see: gatehouse dlq list", n, least, unknown)
 }
 
 // configuration asks the server to check what its own configuration names.

@@ -247,11 +247,18 @@ func (f formValues) writeKeys(path string, n *yaml.Node, keys []ConnectorKey) (*
 	if keepsRest {
 		return out, nil
 	}
-	rest, err := parseYAML(join(path, MarkRest), f[join(path, MarkRest)])
-	if rest != nil {
-		out.Content = append(out.Content, rest.Content...)
+	restPath := join(path, MarkRest)
+	rest, err := parseYAML(restPath, f[restPath])
+	switch {
+	case err != nil:
+		return nil, err
+	case rest == nil:
+		return out, nil
+	case rest.Kind != yaml.MappingNode:
+		return nil, fmt.Errorf("%s: must be a mapping, such as name: value", restPath)
 	}
-	return out, err
+	out.Content = append(out.Content, rest.Content...)
+	return out, nil
 }
 
 // write returns the value of a key, nil for none. n is the value before the edit, nil for none.

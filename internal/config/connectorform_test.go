@@ -162,6 +162,8 @@ func TestConnectorFormFaults(t *testing.T) {
 		"operations.0.schema:2:1:":                       {"operations.0.schema": "a: {"},
 		"headers.0.value: has both a value and a secret": {"headers.0.value.secret": "S"},
 		"entities.0.fields.0: has no value":              {"entities.0.fields.0.value": ""},
+		"*: must be a mapping":                           {"*": "later"},
+		"operations.0.*: must be a mapping":              {"operations.0.*": "[later]"},
 	} {
 		e := entryOf(t, formSource, "crm")
 		for path, value := range values {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/gatehouse-dev/gatehouse/internal/pgurl"
 )
 
 // credentials are secret values of a configuration file outside of its section
@@ -23,24 +25,48 @@ func (c *credentials) addIfSecretName(value string, names ...string) {
 	}
 }
 
-// addFromURL adds the password and the secret query parameters of a URL. It adds nothing from a URL that net/url
-// cannot parse.
+// urlPassword matches the password of each URL in a list, also of a URL that cannot be parsed.
+var urlPassword = regexp.MustCompile(`(?:^|,)\s*[A-Za-z][A-Za-z0-9+.-]*://[^/@:\s]*:([^/@\s]+)@`)
+
+// addFromURL adds the passwords and the secret query parameters of a URL, or of several that commas separate. Of a
+// URL that cannot be parsed, it adds only the password.
 func (c *credentials) addFromURL(text string) {
 	if !strings.Contains(text, "://") {
 		return
 	}
-	u, err := url.Parse(text)
+	for _, m := range urlPassword.FindAllStringSubmatch(text, -1) {
+		password, err := url.PathUnescape(m[1])
+		if err != nil {
+			password = m[1]
+		}
+		*c = append(*c, password)
+	}
+	password, parameters, err := urlParts(text)
 	if err != nil {
 		return
 	}
-	if password, ok := u.User.Password(); ok && password != "" {
+	if password != "" {
 		*c = append(*c, password)
 	}
-	for name, values := range u.Query() {
+	for name, values := range parameters {
 		for _, v := range values {
 			c.addIfSecretName(v, name)
 		}
 	}
+}
+
+// urlParts returns the password and the query parameters of a URL, as its user reads them. The error can contain the
+// password.
+func urlParts(text string) (password string, parameters url.Values, err error) {
+	if scheme, _, _ := strings.Cut(text, ":"); scheme == "postgres" || scheme == "postgresql" {
+		return pgurl.Parts(text)
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", nil, err
+	}
+	password, _ = u.User.Password()
+	return password, u.Query(), nil
 }
 
 // SecretValues returns the secrets that are recognized in the file: the entries of secrets, the client

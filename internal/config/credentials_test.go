@@ -25,9 +25,11 @@ secrets: {crm: "file:crm", literal: written-down}
 connectors:
   shop: {type: sql, dsn: "postgres://gate:p%40ssword@${SHOP_HOST}/shop?sslpassword=of-the-key",
     entities: {item: {table: items, key: sku}}}
+  stock: {type: sql, dsn: 'postgres://gate:what?#^[]"<é@db.internal/shop', entities: {item: {table: items, key: sku}}}
+  ledger: {type: sql, dsn: 'mysql://gate:no#url@db.internal/shop', entities: {item: {table: items, key: sku}}}
   crm: {type: http, base_url: "https://crm.example", headers: {X-Token: "Token ${CRM_TOKEN}",
     X-More: "file:api-token", X-Region: "file:region"}}
-nats: {url: "nats://gate:of-the-bus@nats.internal"}
+nats: {url: "nats://gate:of-the-bus@nats.internal:4222,nats://gate:of-another%21@db.internal:4222"}
 sign_in:
   public_url: https://gate.example
   oidc: [{name: acme, issuer: "https://id.example", client_id: gate, client_secret: of-the-provider}]
@@ -38,7 +40,7 @@ sign_in:
 	got := c.SecretValues()
 	for _, want := range []string{
 		"from-a-file", "written-down", "from-a-variable", "from-another-file", "p@ssword", "of-the-key", "of-the-bus",
-		"of-the-provider",
+		"of-another!", "of-the-provider", `what?#^[]"<é`, "no#url",
 	} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is not among %q", want, got)

@@ -101,7 +101,7 @@ func (c *Config) validateTargets() error {
 			return fail("connector", "%s does not list the tenant %s", gatehouse.Quote(s.Connector), gatehouse.Quote(s.Tenant))
 		}
 		if c.Secrets[s.Secret] == "" {
-			return fail("secret", "secrets has no entry named %s", gatehouse.Quote(s.Secret))
+			return fail("secret", "%s", c.noSecret(s.Secret))
 		}
 		if s.EntityType == "" {
 			return fail("entity_type", "is required")

@@ -10,7 +10,8 @@ import (
 // Links sets how the links of mails are signed.
 type Links struct {
 	// MasterKey seals the keys of links and stored secrets: 32 bytes in base64; by default master.key
-	// in the data folder. It may have several lines: the first seals, and each of them opens.
+	// in the data folder, none by default on PostgreSQL. It may have several lines: the first seals, and
+	// each of them opens.
 	MasterKey string `yaml:"master_key"`
 	// TTL is how long a link is valid, at most as long as the approval; 7d by default, 30d at
 	// most.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -145,10 +144,15 @@ var (
 	// secretText matches texts that are a secret whatever their key is.
 	secretText = regexp.MustCompile(`^(Bearer|Basic) +[^{ ]|PRIVATE KEY-----|^(sk|rk)_(live|test)_|^gh[pousr]_|` +
 		`^github_pat_|^xox[abprs]-|^eyJ[\w-]{8,}\.`)
+	// noSecretText matches a value of another type than text that is no secret whatever its key is, such as the level
+	// of a field.
+	noSecretText = regexp.MustCompile(`^(?i:~|null|true|false|[0-9])$`)
+	// databaseURL matches the beginning of the address of a database on a server.
+	databaseURL = regexp.MustCompile(`^[a-z]+://`)
 )
 
 // refuseLiterals returns an error for the first node that a connector in the store must not have: an anchor, an
-// alias, a key that is not plain text, or a value that literal refuses.
+// alias, a tag, a key that is not plain text, or a value that literal refuses.
 func refuseLiterals(key string, n *yaml.Node) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s:%d:%d: %s", StoredPath, n.Line, n.Column, fmt.Sprintf(format, args...))
@@ -156,7 +160,9 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
 		return fail("a connector in the store cannot have anchors or aliases")
-	case n.Kind == yaml.ScalarNode && key == importKey && strings.Contains(n.Value, "\n"):
+	case tagged(n):
+		return fail("a connector in the store cannot have tags such as !!binary")
+	case n.Kind == yaml.ScalarNode && key == importKey && n.Value != "" && !strings.HasPrefix(n.Value, "file:"):
 		return refuseImported(n)
 	case n.Kind == yaml.ScalarNode:
 		if why := literal(key, n); why != "" {
@@ -166,8 +172,8 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode {
 			if i%2 == 0 {
-				if child.Kind != yaml.ScalarNode || child.Anchor != "" {
-					return fail("a key must be plain text without an anchor")
+				if child.Kind != yaml.ScalarNode || child.Anchor != "" || tagged(child) {
+					return fail("a key must be plain text without an anchor or a tag")
 				}
 				continue
 			}
@@ -179,6 +185,9 @@ func refuseLiterals(key string, n *yaml.Node) error {
 	}
 	return nil
 }
+
+// tagged reports whether a node has a tag in the text. A tag can change the value: the value of !!binary is Base64.
+func tagged(n *yaml.Node) bool { return n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != "!!str" }
 
 // literal says why the store must not have the value of a key, "" if it may. The answer does not repeat the
 // value, which may be a secret.
@@ -195,30 +204,40 @@ func literal(key string, n *yaml.Node) string {
 		return "a connector in the store cannot read a file: name a secret of the store"
 	case key == "dsn" && strings.HasPrefix(n.Value, "sqlite:"):
 		return "a SQLite file belongs to one machine: configure its connector in the file"
-	case key == "ca_file" && n.Value != "", key == "dsn" && namesFile(n.Value):
-		return "a connector in the store cannot name a file of the server: configure its connector in the file"
+	case key == "ca_file" && n.Value != "":
+		return namesFile
 	case names && gatehouse.ValidName(n.Value):
 		return ""
 	case names, len(found) > 0, secretText.MatchString(n.Value),
-		secretKey.MatchString(key) && n.Value != "" && n.ShortTag() == "!!str":
+		secretKey.MatchString(key) && n.Value != "" && (n.ShortTag() == "!!str" || !noSecretText.MatchString(n.Value)):
 		return "holds a literal secret: set it with gatehouse secret set NAME, and write {secret: NAME}"
+	case key == "dsn" && n.Value != "":
+		return databaseProblem(n.Value)
 	}
 	return ""
 }
 
+const namesFile = "a connector in the store cannot name a file of the server: configure its connector in the file"
+
 // fileParameters are the parameters of the address of a database that name files of the server.
 var fileParameters = []string{"ca", "cert", "key", "sslrootcert", "sslcert", "sslkey", "passfile", "servicefile"}
 
-// namesFile reports whether the address of a database names a file that the server would open.
-func namesFile(dsn string) bool {
-	_, parameters, _ := strings.Cut(dsn, "?")
-	query, _ := url.ParseQuery(parameters) // the connector refuses what cannot be read
+// databaseProblem says why the store must not have the address of a database, "" if it may: because the address
+// names a file that the server would open, or is not a URL.
+func databaseProblem(dsn string) string {
+	_, parameters, err := urlParts(dsn)
+	if err != nil || !databaseURL.MatchString(dsn) {
+		return "the database's address cannot be read: it is a URL such as postgres://user@host:port/database, whose " +
+			"password is the secret that password_secret names"
+	}
 	for _, name := range fileParameters {
-		if value := query.Get(name); value != "" && (name != "sslrootcert" || value != "system") {
-			return true
+		for _, value := range parameters[name] { // the driver may use any of them
+			if value != "" && (name != "sslrootcert" || value != "system") {
+				return namesFile
+			}
 		}
 	}
-	return false
+	return ""
 }
 
 // InStore reports whether the entry is from the store, and not from the file.

@@ -80,6 +80,55 @@ func TestConnectorsOfTheStore(t *testing.T) {
 	}
 }
 
+// TestDisguisedInTheStore: a secret and a file of the server are found also if the value is a number, has a tag, or is
+// an address that only the driver can read.
+func TestDisguisedInTheStore(t *testing.T) {
+	t.Parallel()
+	const secret, file = "holds a literal secret", "cannot name a file of the server"
+	for src, want := range map[string]string{
+		"type: http, headers: {X-Api-Key: 841209375}":                               secret,
+		"type: http, headers: {X-Api-Key: 2026-01-02}":                              secret,
+		"type: http, headers: {X-Api-Key: '5'}":                                     secret,
+		"type: http, headers: {Authorization: !x hush-hush}":                        "cannot have tags",
+		"type: http, headers: !x {Authorization: hush-hush}":                        "cannot have tags",
+		"type: sql, dsn: !!binary c3FsaXRlOi9odXNoLmRi":                             "cannot have tags", // sqlite:/hush.db
+		"type: http, ? !!binary Y2FfZmlsZQ== : /etc/hush":                           "without an anchor or a tag",
+		"type: http, base_url: 'https://me:hush^hush@crm.example'":                  secret,
+		"type: sql, dsn: 'mysql://me:hush#hush@db/x'":                               secret,
+		"type: sql, dsn: 'postgres://me@db/x?password=hush&password='":              secret,
+		"type: sql, dsn: 'postgres://me:hush/hush@db/x'":                            "address cannot be read",
+		"type: sql, dsn: 'host=db user=me password=hush-hush'":                      "address cannot be read",
+		"type: sql, dsn: 'postgres:host=db password=hush-hush'":                     "address cannot be read",
+		"type: sql, dsn: 'postgres://me@[a?sslkey=&b=]/x?sslkey=/hush'":             "address cannot be read",
+		"type: sql, dsn: 'postgres://a?sslkey=&b@db/x?sslkey=/hush'":                file,
+		"type: sql, dsn: 'postgres://me@db/x?sslkey=&sslkey=/hush'":                 file,
+		"type: sql, dsn: 'postgres://me@db/x?a=b& sslkey=/hush'":                    file,
+		"type: sql, dsn: 'postgres://me@db/x?a=b;c&ssl%6bey=/hush'":                 file,
+		"type: sql, dsn: 'postgres://me@db/x?sslrootcert=system&sslrootcert=/hush'": file,
+	} {
+		_, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}"))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v, want %q", src, err, want)
+		}
+	}
+	for _, between := range []string{"?", "#", "^", "[", "]", "\"", "<", "ä", ":", "%40"} {
+		src := "connectors: {crm: {type: sql, dsn: 'postgres://me:hush" + between + "hush@db/x'}}"
+		_, err := config.ParseConnectors([]byte(src))
+		if err == nil || !strings.Contains(err.Error(), secret) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+	for _, src := range []string{
+		"type: sql, dsn: 'postgres://me@a:1,[::1]:2/x?sslkey=&search_path=a'",
+		"type: sql, dsn: 'mysql://me@/x?socket=/run/db'",
+		"type: http, entities: {user: {fields: {token: 4, api_key: null}}}, base_url: !!str 5",
+	} {
+		if _, err := config.ParseConnectors([]byte("connectors: {crm: {" + src + "}}")); err != nil {
+			t.Errorf("%s: %v", src, err)
+		}
+	}
+}
+
 // TestConnectorsInBoth: a name in the file and in the store is refused, with both places.
 func TestConnectorsInBoth(t *testing.T) {
 	t.Parallel()
@@ -191,6 +240,29 @@ func TestImportedInTheStore(t *testing.T) {
 		if _, err = config.ParseConnectors([]byte(edited)); err == nil || !strings.Contains(err.Error(), want) ||
 			strings.Contains(err.Error(), "hush") {
 			t.Errorf("%q: %v, want %q", operations, err, want)
+		}
+	}
+}
+
+// TestImportOfOneLine: imported operations are checked also if a scalar of one line holds them.
+func TestImportOfOneLine(t *testing.T) {
+	t.Parallel()
+	const head = "connectors:\n  crm:\n    type: http\n    import: "
+	for value, want := range map[string]string{
+		"'{openapi: {}, operations: {u: {headers: {Authorization: hush-hush}}}}'": "connectors:4:",
+		`"{operations: {u: {headers: {X-Api-Key: 841209375}}}}"`:                  "holds a literal secret",
+		"'${HUSH}'":      "cannot use a variable",
+		"'['":            "import is not YAML",
+		"file:hush.yaml": "gatehouse connector import --propose",
+	} {
+		_, err := config.ParseConnectors([]byte(head + value))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush") {
+			t.Errorf("%s: %v, want %q", value, err, want)
+		}
+	}
+	for _, value := range []string{"''", "'{operations: {u: {headers: {Authorization: {secret: CRM}}}}}'"} {
+		if _, err := config.ParseConnectors([]byte(head + value)); err != nil {
+			t.Errorf("%s: %v", value, err)
 		}
 	}
 }

@@ -12,13 +12,17 @@ import (
 const importKey = "import"
 
 // refuseImported is refuseLiterals for the YAML of imported operations, which a scalar holds. The
-// lines in its errors are those of the whole text, if the scalar is a block.
+// lines in its errors are those of the whole text, if the scalar is a block or has one line.
 func refuseImported(n *yaml.Node) error {
 	var inner yaml.Node
 	if err := yaml.Load([]byte(n.Value), &inner); err != nil {
 		return fmt.Errorf("%s:%d:%d: import is not YAML", StoredPath, n.Line, n.Column)
 	}
-	shiftLines(&inner, n.Line)
+	before := n.Line // lines before the scalar's text
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
+		before--
+	}
+	shiftLines(&inner, before)
 	return refuseLiterals("", &inner)
 }
 

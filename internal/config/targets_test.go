@@ -9,7 +9,8 @@ import (
 
 func TestTargetSources(t *testing.T) {
 	t.Parallel()
-	const rest = "connectors: {erp: {type: worker}, own: {type: worker, tenants: [acme]}}\nsecrets: {s: x, empty: \"\"}\n"
+	const rest = "connectors: {erp: {type: worker}, own: {type: worker, tenants: [acme]}}\n" +
+		"secrets: {s: x, empty: \"\", kept: store:k}\n"
 	const good = "connector: erp, secret: s, entity_type: item, entity_ref: /id"
 	c, err := config.Parse("g.yaml", []byte(rest+"hooks: {targets: {erp: {"+good+"}}}"))
 	if err != nil {
@@ -30,10 +31,12 @@ func TestTargetSources(t *testing.T) {
 			", tenant: acme}": "hooks.targets.x.connector: \"erp\" does not list",
 		"x: {" + strings.Replace(good, "erp", "own", 1) +
 			"}": "hooks.targets.x.connector: \"own\" does not list",
-		"x: {" + strings.Replace(good, "erp", "none", 1) + "}":                "connectors has no entry",
-		"x: {" + strings.Replace(good, "secret: s", "secret: empty", 1) + "}": "hooks.targets.x.secret:",
-		"x: {connector: erp, entity_type: item, entity_ref: /id}":             "hooks.targets.x.secret:",
-		"x: {connector: erp, secret: s, entity_ref: /id}":                     "hooks.targets.x.entity_type: is required",
+		"x: {" + strings.Replace(good, "erp", "none", 1) + "}": "connectors has no entry",
+		"x: {" + strings.Replace(good, "secret: s", "secret: empty", 1) +
+			"}": "hooks.targets.x.secret: the secret \"empty\" is empty",
+		"x: {" + strings.Replace(good, "secret: s", "secret: kept", 1) + "}": "the secret \"kept\" is in the store",
+		"x: {connector: erp, entity_type: item, entity_ref: /id}":            "hooks.targets.x.secret:",
+		"x: {connector: erp, secret: s, entity_ref: /id}":                    "hooks.targets.x.entity_type: is required",
 		"x: {connector: erp, secret: s, entity_type: item}": "hooks.targets.x.entity_ref: must be a JSON " +
 			"pointer",
 		"x: {" + strings.Replace(good, "/id", "id", 1) + "}": "hooks.targets.x.entity_ref: must be a JSON pointer",

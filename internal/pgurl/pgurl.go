@@ -5,6 +5,7 @@ package pgurl
 
 import (
 	"errors"
+	"net/url"
 	"regexp"
 	"strings"
 
@@ -23,7 +24,9 @@ var (
 
 var (
 	name = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*$`)
-	port = regexp.MustCompile(`^(.*\])?[^:\]]*(:[0-9]*)?$`)
+	// hostAndPort has no other characters in brackets than an IPv6 address: the driver would take a ? or a / there as
+	// a part of the host.
+	hostAndPort = regexp.MustCompile(`^(\[[^\[\]]*\]|[^:\[\]]*)(:[0-9]*)?$`)
 	// mayContainAt lists the parameters in whose values an @ is common.
 	mayContainAt = map[string]bool{"user": true, "password": true, "options": true, "application_name": true}
 )
@@ -71,19 +74,56 @@ func cutScheme(address string) (rest string, isURL bool) {
 	return rest, isURL
 }
 
-// plain reports whether the part after the scheme can be parsed in only one way. As in libpq,
-// the user and the password end at the first @ before a slash.
-func plain(rest string) bool {
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		rest = rest[i+1:]
+// Parts returns the password and the parameters of a URL as the driver reads them, without its defaults. Of several
+// values of a parameter, the driver uses the last. A URL that can be parsed in more than one way, and an address that
+// is no URL, are errors, which contain no part of the address.
+func Parts(address string) (password string, parameters url.Values, err error) {
+	rest, isURL := cutScheme(address)
+	if !isURL || !plain(rest) {
+		return "", nil, errURL
 	}
-	rest, query, _ := strings.Cut(rest, "?")
-	if strings.ContainsAny(rest, "@#") {
+	user, _, query := split(rest)
+	_, password, _ = strings.Cut(user, ":")
+	if password, err = decode(password); err != nil {
+		return "", nil, errURL
+	}
+	parameters = url.Values{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if pair == "" {
+			continue
+		}
+		rawName, rawValue, _ := strings.Cut(pair, "=")
+		n, nameErr := decode(rawName)
+		value, valueErr := decode(rawValue)
+		if nameErr != nil || valueErr != nil || strings.Count(pair, "=") != 1 {
+			return "", nil, errURL
+		}
+		parameters.Add(n, value)
+	}
+	return password, parameters, nil
+}
+
+// decode decodes a part of a URL as libpq does: a plus sign is no space, and spaces at both ends are ignored.
+func decode(raw string) (string, error) { return url.PathUnescape(strings.Trim(raw, " ")) }
+
+// split splits the part after the scheme. As in libpq, the user and the password end at the first @ before a slash.
+func split(rest string) (user, place, query string) {
+	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
+		user, rest = rest[:i], rest[i+1:]
+	}
+	place, query, _ = strings.Cut(rest, "?")
+	return user, place, query
+}
+
+// plain reports whether the part after the scheme can be parsed in only one way.
+func plain(rest string) bool {
+	_, place, query := split(rest)
+	if strings.ContainsAny(place, "@#") {
 		return false
 	}
-	hosts, _, _ := strings.Cut(rest, "/")
+	hosts, _, _ := strings.Cut(place, "/")
 	for host := range strings.SplitSeq(hosts, ",") {
-		if !port.MatchString(host) {
+		if !hostAndPort.MatchString(host) {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package pgurl
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,12 +68,56 @@ func TestAddresses(t *testing.T) {
 		"postgres://db/gate?pool_max_conns=many":                         false,
 		"postgres://db/gate?sslmode=sometimes":                           false,
 		"postgres://db:54x2/gate":                                        false,
+		"postgres://gate@[a?b]/gate":                                     false,
+		"postgres://gate@[a/b]/gate":                                     false,
 		"postgres://db/gate?a@b":                                         false,
 		"mysql://gate:pw@db/gate":                                        false,
 		"gatehouse":                                                      false,
 	} {
 		if err := Check(address); (err == nil) != good {
 			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+// TestParts: the password and the parameters are those that the driver reads.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	for address, good := range map[string]bool{
+		"postgres://gate:pw@db/gate":                                     true,
+		"postgres://gate: p%40w+ @db/gate?":                              true,
+		"postgresql://gate:what?x=1#^[]\"<é:&@[::1]:5432,two/gate?x=a?b": true,
+		"postgres://gate:pw@db/gate?x=1&x=2&y=a+b":                       true,
+		"postgres://gate:pw@db/gate? x = 1 &%78=%32%26&y=;":              true,
+		"postgres://gate:pw@db?x=1&":                                     true,
+		"postgres://gate:pw@[a?x=1&b=]/gate?x=2":                         false,
+		"postgres://gate:p/w@db/gate?x=1":                                false,
+		"postgres://gate:%zz@db/gate":                                    false,
+		"postgres://gate:pw@db/gate?x=%zz":                               false,
+		"postgres://gate:pw@db/gate?x":                                   false,
+		"postgres://gate:pw@db/gate?x=1=2":                               false,
+		"mysql://gate:pw@db/gate":                                        false,
+		"host=db user=gate password=pw x=1":                              false,
+	} {
+		password, parameters, err := Parts(address)
+		if (err == nil) != good {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err != nil {
+			continue
+		}
+		driver, err := pgconn.ParseConfig(address)
+		if err != nil {
+			t.Fatalf("%s: %v", address, err)
+		}
+		got := []string{password}
+		want := []string{driver.Password}
+		for _, n := range []string{"x", "y"} {
+			values := append([]string{""}, parameters[n]...)
+			got, want = append(got, values[len(values)-1]), append(want, driver.RuntimeParams[n])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s is %q, the driver reads %q", address, got, want)
 		}
 	}
 }

@@ -29,7 +29,7 @@ type StoredSecret func(tenant, name string) (string, error)
 
 // NoStoredSecret is the StoredSecret of a program with a configuration but no store.
 func NoStoredSecret(string, string) (string, error) {
-	return "", errors.New("is in the store: run gatehouse doctor, which asks the server")
+	return "", errors.New("is in the store: run gatehouse doctor without --config and --data, which asks the server")
 }
 
 // Built is a connector made from an entry of the configuration.

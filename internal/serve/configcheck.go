@@ -31,7 +31,7 @@ type CheckCommand struct {
 	DataFlags
 	tlsFlags
 	DatabaseURL DatabaseURL `help:"Look at this PostgreSQL database instead of the data folder." env:"GATEHOUSE_DATABASE_URL" placeholder:"URL"`
-	NATSURL     natsURL     `name:"nats-url" help:"Look at these NATS servers too." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
+	NATSURL     natsURL     `name:"nats-url" help:"Look at these NATS servers instead of those of the configuration." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Offline     bool        `help:"Call nothing: parse and resolve only."`
 }
 
@@ -280,8 +280,8 @@ func (l *ConfigChecker) channel(name string, entry config.Channel, cfg *config.C
 	case err != nil:
 		l.add(name, term.CheckFail, "%v", err)
 	case keyless:
-		l.add(name, term.CheckNote, "bounces needs a master key: links.master_key, or %s in the data folder",
-			masterKeyFile)
+		l.add(name, term.CheckNote,
+			"bounces needs a master key: links.master_key or, without a database, %s in the data folder", masterKeyFile)
 	case cfg.SignIn.PublicURL == "":
 		l.add(name, term.CheckNote, "sign_in.public_url is not set: its messages have no links")
 	case entry.Kind == "webpush" && !strings.HasPrefix(cfg.SignIn.PublicURL, "https://"):

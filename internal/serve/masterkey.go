@@ -70,9 +70,8 @@ func (n *Node) noteUnsigned(log *slog.Logger) {
 	}
 	for _, c := range n.channels {
 		if c.Kind() == "email" {
-			log.Info("mails carry no signed links: there is no master key. Set links.master_key, or put a key into the data "+
-				"folder",
-				"file", masterKeyFile)
+			log.Info("mails carry no signed links: there is no master key. Set links.master_key or, without a database, put "+
+				"a key into the data folder", "file", masterKeyFile)
 			return
 		}
 	}

@@ -55,8 +55,8 @@ func (p *prober) probe(ctx context.Context) {
 		p.metric.Probed(t.Name, err == nil)
 		switch {
 		case err != nil && !p.down[t.Name]:
-			p.log.Warn("a target cannot be used; its approved changes wait", "connector", t.Name, "error",
-				p.redact(err.Error()))
+			p.log.Warn("a target cannot be used; attempts of its approved changes may fail", "connector", t.Name,
+				"error", p.redact(err.Error()))
 		case err == nil && p.down[t.Name]:
 			p.log.Info("a target can be used again", "connector", t.Name)
 		}

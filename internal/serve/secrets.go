@@ -235,8 +235,9 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 	slices.Sort(b.Stored)
 	u.built, u.builtWithStates = b, s.states(b)
 	if b.Unready != nil {
-		s.log.WarnContext(ctx, "a connector cannot be used; its approved changes wait", "connector", name,
-			"error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
+		s.log.WarnContext(ctx,
+			"a connector cannot be used; attempts of its approved changes fail, and then they become dead letters",
+			"connector", name, "error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
 		return
 	}
 	s.log.InfoContext(ctx, "a connector was rebuilt with the secrets of the store", "connector", name,
