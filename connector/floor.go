@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -35,9 +36,9 @@ func FloorOf(c Connector, op Operation, call Call) gatehouse.RiskLevel {
 
 // UndeclaredFloor is the floor of an operation that the operator has not declared:
 // L3, L4 for a delete, L5 for a bulk operation. An operation also counts as a delete, or as
-// a bulk operation, if its name contains the word delete or bulk: bulk_delete has L5.
+// a bulk operation, if its name contains the word delete or bulk: bulk_delete and bulkDelete have L5.
 func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
-	words := strings.FieldsFunc(strings.ToLower(operation), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
+	words := wordsOf(operation)
 	switch {
 	case bulk || slices.Contains(words, "bulk"):
 		return gatehouse.L5
@@ -45,6 +46,21 @@ func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 		return gatehouse.L4
 	}
 	return gatehouse.L3
+}
+
+// wordsOf splits an operation's name at its separators, and before a capital after a small letter. The words are in
+// small letters.
+func wordsOf(operation string) []string {
+	var b strings.Builder
+	last := '_'
+	for _, r := range operation {
+		if unicode.IsLower(last) && unicode.IsUpper(r) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		last = r
+	}
+	return strings.FieldsFunc(b.String(), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
 }
 
 // FieldLevels are the levels, 1 to 5, that an operator declares for top-level

@@ -44,6 +44,8 @@ func TestFloorOf(t *testing.T) {
 		{mute{}, "soft_delete", nil, 4},
 		{mute{}, "Delete-Item", nil, 4},
 		{mute{}, "undeleted", nil, 3},
+		{mute{}, "deleteCustomer", nil, 4},
+		{mute{}, "customerBulkUpdate", nil, 5},
 		{mute{}, "bulk_update", nil, 5},
 		{mute{}, "bulk_delete", nil, 5},
 		{mute{}, "update", []string{"a"}, 5},
