@@ -163,6 +163,17 @@ test("a change while an item is loading is not missed", limit, async (t) => {
   await page.locator("#live[data-stale]").getByText("while you were reading: rejected").waitFor();
 });
 
+test("a change while the states of the rows are loading is not missed", limit, async (t) => {
+  const a = await g.propose(priced(18, "25.00"));
+  const page = await inbox(t, "ana", "/inbox?tab=all");
+  const states = await hold(page, "**/inbox/states?*");
+  await g.propose(priced(21, "27.00"));
+  await states.come();
+  await lastHeard(page, () => g.decide(a.id, { decision: "rejected", notes: "wrong item" }));
+  states.go();
+  await page.locator(`#row-${a.id}.settled`).waitFor();
+});
+
 test("an open page reports its viewer at intervals, also when nothing changes", limit, async (t) => {
   const a = await g.propose(priced(19, "26.00"));
   const page = await inbox(t, "ana");

@@ -77,6 +77,25 @@ func TestLadder(t *testing.T) {
 	}
 }
 
+// TestDeletions: the first word of an operation's name says that it deletes, in each usual way of writing.
+func TestDeletions(t *testing.T) {
+	t.Parallel()
+	for operation, deletes := range map[string]bool{
+		"delete": true, "bulk_delete": true, "bulkDelete": true, "Bulk-Delete": true, "delete_vendor": true,
+		"deleteCustomer": true, "DELETE_ITEM": true, "removeUser": true,
+		"undelete": false, "bulk": false, "update_deleted": false, "setPrice": false, "": false,
+	} {
+		a := action(t, "x", operation, "item/SKU-1", "", `{}`)
+		a.RiskLevel = gatehouse.L3
+		if got := card.Destroys(a); got != deletes {
+			t.Errorf("%q destroys: %t", operation, got)
+		}
+		if got := card.DeletesAll(a); got != deletes {
+			t.Errorf("%q deletes all: %t", operation, got)
+		}
+	}
+}
+
 func TestHidden(t *testing.T) {
 	t.Parallel()
 	plain := pending(t, gatehouse.L3, `{"name":"x","price":"10.00"}`, `{"price":"12.50"}`)

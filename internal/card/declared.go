@@ -2,6 +2,7 @@ package card
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -70,12 +71,12 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 	case gatehouse.ValidCurrency(f.Currency):
 		c.CurrencyBefore, c.Currency = f.Currency, f.Currency
 	default:
-		at := gatehouse.SplitPointer(f.Currency)
-		for i := range at {
-			if at[i] == "*" {
-				at[i], places = places[0], places[1:]
-			}
+		currency, old := gatehouse.SplitPointer(f.Currency), places
+		if c.Was != "" {
+			steps := gatehouse.SplitPointer(c.Was)[len(c.Steps)-len(steps):]
+			old, _ = match(gatehouse.SplitPointer(f.Field), steps)
 		}
+		at := fill(currency, places)
 		d.currencyPath = gatehouse.JoinPointer(at...)
 		before, after := a.CurrentState, a.ProposedChange
 		if c.Key != "" {
@@ -85,7 +86,15 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 			d.currencyPath = gatehouse.JoinPointer(c.Key) + d.currencyPath
 			after = find(after, []string{c.Key})
 		}
-		was, is := find(before, at), find(after, at)
+		was, is := find(before, fill(currency, old)), find(after, at)
+		if slices.Contains(currency, "*") { // one side lacks the element, and has another one at its place
+			switch c.Kind {
+			case Added:
+				was = ""
+			case Removed:
+				is = ""
+			}
+		}
 		if is == "" {
 			is = was // a currency that the change does not name stays
 		}
@@ -107,6 +116,17 @@ func (c *Change) markAmount(a *gatehouse.Action, shape shape, f gatehouse.Amount
 	if c.Delta = nil; c.Kind == Changed && wasNumber && isNumber && c.CurrencyBefore == c.Currency {
 		c.Delta = &Delta{Amount: after.Sub(before), Currency: c.Currency}
 	}
+}
+
+// fill replaces each * among the steps of a pointer by the next of the places, while there are any.
+func fill(pattern, places []string) []string {
+	steps := slices.Clone(pattern)
+	for i, s := range steps {
+		if s == "*" && len(places) > 0 {
+			steps[i], places = places[0], places[1:]
+		}
+	}
+	return steps
 }
 
 // find returns the part of a value at the path steps, "" for none.

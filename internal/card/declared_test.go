@@ -37,6 +37,62 @@ func TestDeclaredAmountStaysInItsElement(t *testing.T) {
 	}
 }
 
+// TestDeclaredCurrencyOfAMovedElement: an element that is inserted or removed in front of others moves them. The
+// currency of each is that of the element itself, at its old and at its new place.
+func TestDeclaredCurrencyOfAMovedElement(t *testing.T) {
+	t.Parallel()
+	const eur, usd, gbp = `{"cur":"EUR","worth":1}`, `{"cur":"USD","worth":2}`, `{"cur":"GBP","worth":5}`
+	for name, c := range map[string]struct {
+		before, after string
+		amounts       []string
+		same          int
+	}{
+		"inserted": {eur + "," + usd, gbp + "," + eur + "," + usd, []string{"5 GBP"}, 2},
+		"inserted, and another changed": {
+			eur + "," + usd, gbp + "," + eur + `,{"cur":"USD","worth":3}`, []string{"5 GBP", "+1 USD"}, 1,
+		},
+		"inserted, and another in a new currency": {
+			eur + "," + usd, gbp + "," + eur + `,{"cur":"JPY","worth":2}`, []string{"5 GBP", "+2 JPY", "-2 USD"}, 1,
+		},
+		"removed": {usd + "," + gbp + "," + eur, gbp + "," + eur, []string{"-2 USD"}, 2},
+	} {
+		a := declaring("update", `{"lines":[`+c.before+`]}`, `{"lines":[`+c.after+`]}`,
+			gatehouse.AmountField{Field: "/lines/*/worth", Currency: "/lines/*/cur"})
+		var amounts []string
+		for _, x := range Amounts(a) {
+			amounts = append(amounts, x.String())
+		}
+		if !slices.Equal(amounts, c.amounts) {
+			t.Errorf("%s: the amounts are %q, want %q", name, amounts, c.amounts)
+		}
+		same := 0
+		for _, x := range Changes(a) {
+			switch {
+			case x.declared == nil:
+			case x.Kind == Same:
+				same++
+			case x.Kind == Added && x.CurrencyBefore != "":
+				t.Errorf("%s: an added amount was in %s", name, x.CurrencyBefore)
+			case x.Kind == Removed && x.Currency != x.CurrencyBefore:
+				t.Errorf("%s: a removed amount is in %s, and was in %s", name, x.Currency, x.CurrencyBefore)
+			}
+		}
+		if same != c.same {
+			t.Errorf("%s: %d amounts stay the same, want %d", name, same, c.same)
+		}
+	}
+}
+
+// TestDeclaredCurrencyInTooManyLists: a declaration whose currency is in a list that the amount is not in has no
+// currency.
+func TestDeclaredCurrencyInTooManyLists(t *testing.T) {
+	t.Parallel()
+	a := declaring("create", "", `{"a*b":1,"l":[{"c":"EUR"}]}`, gatehouse.AmountField{Field: "/a*b", Currency: "/l/*/c"})
+	if list := Amounts(a); len(list) != 1 || list[0].String() != "+1" || Countable(a) {
+		t.Errorf("the amounts are %v", list)
+	}
+}
+
 // TestDeclaredAmounts: a declared field is the amount, whatever its name, in its declared
 // currency and unit. If the change has no declared field, an amount is recognized by its name.
 func TestDeclaredAmounts(t *testing.T) {

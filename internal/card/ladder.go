@@ -43,6 +43,9 @@ func Destroys(a *gatehouse.Action) bool {
 	return shapeOf(a).effect == effectDelete || !a.RiskLevel.Valid() || a.RiskLevel == gatehouse.L5
 }
 
+// DeletesAll reports whether an action deletes its whole target, so its change names no fields.
+func DeletesAll(a *gatehouse.Action) bool { return shapeOf(a).delete }
+
 // Ladder returns what approving requires, by risk.
 func Ladder(a *gatehouse.Action) Requirement {
 	s := Requirement{Rung: OneKey, Button: "Approve", Bulk: true, Destroys: Destroys(a)}

@@ -203,6 +203,9 @@ func countedRecords(n int, entityType string) string {
 	return thousands(n) + " " + words(plural(entityType))
 }
 
+// TargetName names a target in a few words: "SKU-1042", "order 1042", "412 items".
+func TargetName(t gatehouse.Target) Phrase { return object(t, false) }
+
 // object names the target: "SKU-1042", "order 1042", "412 items".
 func object(t gatehouse.Target, withType bool) Phrase {
 	var p Phrase

@@ -193,6 +193,11 @@ func TestSentences(t *testing.T) {
 			sentence: "Delete item SKU-1", short: "Delete item SKU-1", button: "Delete item SKU-1",
 		},
 		{
+			name: "a delete in camel case", actionType: "cleanup", operation: "deleteCustomer", target: "customer/7",
+			before: `{"price":"10.00"}`, after: `{}`,
+			sentence: "Delete customer 7", short: "Delete customer 7", button: "Delete customer 7",
+		},
+		{
 			name: "a bulk delete", actionType: "bulk_delete", operation: "bulk_delete", target: "item/" + keys(1412),
 			after:    `{"deleted":true}`,
 			sentence: "Delete 1,412 items", short: "Delete 1,412 items", button: "Delete 1,412 items",

@@ -27,13 +27,16 @@ var effects = map[string]effect{
 	"erase": effectDelete,
 }
 
-// effectOf reads the name of an operation: insert, bulk_delete, create_vendor.
+// effectOf reads the name of an operation: insert, bulk_delete, create_vendor, deleteCustomer.
 func effectOf(operation string) effect {
-	words := wordsOf(strings.TrimPrefix(strings.ToLower(operation), "bulk_"))
+	words := wordsOf(operation)
+	if len(words) > 1 && strings.EqualFold(words[0], "bulk") {
+		words = words[1:]
+	}
 	if len(words) == 0 {
 		return effectUnknown
 	}
-	return effects[words[0]]
+	return effects[strings.ToLower(words[0])]
 }
 
 // wordsOf splits a name at ASCII characters other than letters, digits and the apostrophe, and before

@@ -44,7 +44,7 @@ type line struct {
 func rowOf(a *gatehouse.Action) line {
 	if large(a) {
 		return line{
-			short: card.Phrase{{Text: "Large change of "}, {Text: a.Target.EntityRef, Value: true}},
+			short: append(card.Phrase{{Text: "Large change of "}}, card.TargetName(a.Target)...),
 			claim: card.Claim(a, nil),
 		}
 	}
@@ -109,7 +109,7 @@ func nothingChanges(p *actionPage) string {
 	switch {
 	case len(p.payload.same) > 0:
 		return "No visible change: every field is rewritten with its present value."
-	case p.a.Operation == "delete" || p.a.Operation == "bulk_delete":
+	case card.DeletesAll(p.a):
 		return "The whole record is deleted."
 	}
 	return "No fields change."
@@ -219,7 +219,8 @@ func cannotText(p *actionPage) string {
 			return "You cannot decide this: you, or an agent that you answer for, wrote the workflow, started " +
 				"the run, or executed the step."
 		}
-		return "You cannot decide this: it was proposed by you, by an agent that you answer for, or on your behalf."
+		return "You cannot decide this: it was proposed or edited by you, proposed by an agent that you answer for, or " +
+			"on your behalf."
 	case gatehouse.CodeRoleRequired:
 		return "You cannot decide this: " + asError(p.cannot).Detail + "."
 	case gatehouse.CodeAlreadyVoted:
@@ -229,13 +230,22 @@ func cannotText(p *actionPage) string {
 		return "Nobody decided in time. The question expired at " + clock(a.Approval.ExpiresAt) +
 			", and nothing was changed."
 	}
-	if v, at := a.HeldRejection(); v != nil {
-		return fmt.Sprintf("Rejected by %s. The proposer is notified at %s.", v.Name, clock(at))
+	if held := heldText(a); held != "" {
+		return held
 	}
 	if a.DecidedBy != "" && a.DecidedAt != nil {
 		return fmt.Sprintf("%s. %s by %s at %s.", statusWord(a.Status), decidedHow(a), a.DecidedBy, clock(*a.DecidedAt))
 	}
 	return "There is nothing to decide. " + statusWord(a.Status) + "."
+}
+
+// heldText describes a held rejection; "" for none.
+func heldText(a *gatehouse.Action) string {
+	v, at := a.HeldRejection()
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf("Rejected by %s. The proposer is notified at %s.", v.Name, clock(at))
 }
 
 // decidedHow begins the sentence that follows an action's status. If the status has changed since the approval, the

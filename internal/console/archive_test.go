@@ -22,15 +22,21 @@ func TestArchivedActionIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then").lacks(testid("archived"))
-	err := w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
-		n, err := gate.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
-		if n != 1 {
-			t.Errorf("%d were archived", n)
-		}
-		return err
-	})
-	must(t, err)
+	w.archive(a)
 	ana.get("/actions/"+a.ID).want(http.StatusOK).has("the words of old", "not then", testid("archived"),
 		"in the archive since")
 	ana.get("/inbox?tab=all").want(http.StatusOK).lacks(a.ID)
+}
+
+// archive moves an action that has ended to the archive.
+func (w *world) archive(a *gatehouse.Action) {
+	w.t.Helper()
+	err := w.store.Update(w.t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
+		n, err := gate.ArchiveFamilies(tx, []gatehouse.ActionFamily{{Tenant: a.Tenant, IDs: []string{a.ID}}}, tx.Now())
+		if n != 1 {
+			w.t.Errorf("%d were archived", n)
+		}
+		return err
+	})
+	must(w.t, err)
 }

@@ -268,6 +268,12 @@ func TestLargeChangesAreNotParsedForALine(t *testing.T) {
 	})
 	ana.get("/inbox/bulk?pick="+a.ID).want(200).has(testid("bulk-excluded"), "Large change of",
 		"too long").lacks(testid("bulk-approve"))
+	many := w.propose(w.agent("robot"), func(p *gatehouse.Proposal) {
+		p.Operation, p.CurrentState = "bulk_update", ""
+		p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-1", "SKU-2"}}
+		p.ProposedChange = gatehouse.JSON(`{"note":"` + strings.Repeat("x", 70_000) + `"}`)
+	})
+	ana.get("/inbox/bulk?pick=" + many.ID).want(200).has("Large change of 2 items")
 	if _, err := w.gate.Decide(w.as(ana.creds), a.ID,
 		gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}); err != nil {
 		t.Fatal(err)

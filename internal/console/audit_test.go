@@ -110,6 +110,47 @@ func TestAuditFilters(t *testing.T) {
 	w.signIn("cy", gatehouse.RoleApprover).get("/audit/export").want(http.StatusForbidden)
 }
 
+// TestAuditFindsEveryActionOnATarget: a search for a target, or for an approval, finds archived actions, bulk
+// actions, and more actions than a list has on a page.
+func TestAuditFindsEveryActionOnATarget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ana := w.signIn("ana", gatehouse.RoleApprover)
+	old := w.propose(w.agent("old"), nil)
+	d := gatehouse.Decision{Decision: gatehouse.Reject, Digest: old.Digest, Notes: "not then"}
+	if _, err := w.gate.Decide(w.as(ana.creds), old.ID, d); err != nil {
+		t.Fatal(err)
+	}
+	w.archive(old)
+	w.propose(w.agent("first"), nil)
+	w.propose(w.agent("all"), func(p *gatehouse.Proposal) {
+		p.Operation, p.CurrentState = "bulk_update", ""
+		p.Target = gatehouse.Target{EntityType: "item", EntityRefs: []string{"SKU-1", "SKU-1042"}}
+	})
+	bot := w.agent("bot")
+	for range gatehouse.MaxLimit {
+		w.propose(bot, nil)
+	}
+	w.propose(w.agent("other"), func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-10421" })
+	w.number()
+	eve := w.signIn("eve", gatehouse.RoleAuditor)
+	for query, want := range map[string][]string{
+		"q=sku-1042&by=first":                      {"hitl.proposed"},
+		"q=sku-1042&by=all":                        {"hitl.proposed"},
+		"q=SKU-1042&by=old":                        {"hitl.proposed"},
+		"q=SKU-1042&by=other":                      nil,
+		"q=" + old.Approval.ID + "&kind=proposals": {"hitl.proposed"},
+	} {
+		if got := eve.get("/audit?" + query).want(http.StatusOK).types(); !slices.Equal(got, want) {
+			t.Errorf("%s shows %q, want %q", query, got, want)
+		}
+	}
+	exported := eve.get("/audit/export?kind=proposals&q=SKU-1042").want(http.StatusOK)
+	if n := strings.Count(exported.body, "hitl.proposed,"); n != gatehouse.MaxLimit+3 {
+		t.Errorf("the export has %d entries, want %d", n, gatehouse.MaxLimit+3)
+	}
+}
+
 // TestAuditSearchesInSteps: a page looks at a bounded number of entries and says how far it got.
 func TestAuditSearchesInSteps(t *testing.T) {
 	t.Parallel()

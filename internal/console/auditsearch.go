@@ -34,6 +34,9 @@ type auditSearch struct {
 	kind auditKind
 	// actors are the ids and words that match By, about those that match About.
 	actors, about map[string]bool
+	// target is the reference of a target, "" for none. Entries of actions on it match too: about has the ids of
+	// all actions that were compared with it.
+	target string
 	// of has all entries of the action that About names; they are searched instead of the log.
 	of []*gatehouse.Entry
 	// action is that action's id.
@@ -90,35 +93,66 @@ func (s *auditSearch) actorsNamed(name string) (map[string]bool, error) {
 }
 
 // matchingIDs returns the ids that a text matches: the text itself; the id of the person or agent with that
-// name; the ids of actions on a target with that reference; and the id of the action whose approval or push has
-// that id. It finds only actions that are not archived, and only among the newest MaxLimit that match the text.
+// name; and the id of the action whose approval or push has that id. A text that is no such id can also be the
+// reference of a target: see [auditSearch.matchTargets].
 func (s *auditSearch) matchingIDs(text string) (map[string]bool, error) {
 	id, err := s.ofPerson(text)
 	if err != nil {
 		return nil, err
 	}
 	things := map[string]bool{text: true, id: id != ""}
-	page, err := s.c.cfg.Actions.ListActions(s.v.ctx, gatehouse.ActionFilter{Query: text, Limit: gatehouse.MaxLimit})
-	if err != nil {
-		return nil, err
-	}
-	for _, a := range page.Items {
-		if strings.EqualFold(a.Target.EntityRef, text) || a.Approval != nil && a.Approval.ID == text ||
-			a.Push != nil && a.Push.ID == text {
-			things[a.ID] = true
+	if strings.HasPrefix(text, "apr_") || strings.HasPrefix(text, "psh_") {
+		for _, archived := range []bool{false, true} {
+			page, err := s.c.cfg.Actions.ListActions(s.v.ctx, gatehouse.ActionFilter{Query: text, Archived: archived})
+			if err != nil {
+				return nil, err
+			}
+			for _, a := range page.Items {
+				if a.Approval != nil && a.Approval.ID == text || a.Push != nil && a.Push.ID == text {
+					things[a.ID] = true
+					return things, nil
+				}
+			}
 		}
 	}
+	s.target = text
 	return things, nil
+}
+
+// matchTargets compares the actions of entries, live or archived, with the target that the query names. No index
+// finds all actions on a target: the search index omits archived actions, and cuts a long list of records.
+func (s *auditSearch) matchTargets(rows []auditRow) error {
+	var ids []string
+	for _, row := range rows {
+		id := row.leaf.ActionID
+		if _, known := s.about[id]; id == "" || known || s.target == "" || !s.selects(row) {
+			continue
+		}
+		s.about[id] = false
+		ids = append(ids, id)
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := s.c.cfg.Finder.FindActions(s.v.ctx, ids)
+	named := func(ref string) bool { return strings.EqualFold(ref, s.target) }
+	for id, a := range found {
+		s.about[id] = named(a.Target.EntityRef) || slices.ContainsFunc(a.Target.EntityRefs, named)
+	}
+	return err
+}
+
+// selects reports whether the query selects an entry by its actor, kind and time.
+func (s *auditSearch) selects(row auditRow) bool {
+	l := row.leaf
+	return (s.actors == nil || s.actors[l.Actor]) && (s.q.Kind == "" || s.kind.has(l.Type)) && s.q.Time.has(l.At)
 }
 
 // matches reports whether the query selects an entry.
 func (s *auditSearch) matches(row auditRow) bool {
 	l := row.leaf
-	return (s.actors == nil || s.actors[l.Actor]) &&
-		(s.q.Kind == "" || s.kind.has(l.Type)) &&
-		(s.about == nil || s.about[l.Subject] || s.about[l.ActionID] || s.about[row.data["principal"]] ||
-			s.about[row.data["name"]]) &&
-		s.q.Time.has(l.At)
+	return s.selects(row) && (s.about == nil || s.about[l.Subject] || s.about[l.ActionID] ||
+		s.about[row.data["principal"]] || s.about[row.data["name"]])
 }
 
 // newest returns the newest matches among the entries with numbers below end, at most rows of them. It reads
@@ -151,15 +185,21 @@ func (s *auditSearch) newest(end int64, rows, reads int) (found []auditRow, next
 		if err != nil {
 			return nil, 0, err
 		}
+		page := make([]auditRow, 0, len(entries))
 		for _, e := range slices.Backward(entries) {
-			if e.Index >= end { // where entries are missing, ListEntries returns later ones instead
-				continue
+			if e.Index < end { // where entries are missing, ListEntries returns later ones instead
+				page = append(page, readEntry(e))
 			}
-			if row := readEntry(e); s.matches(row) {
+		}
+		if err := s.matchTargets(page); err != nil {
+			return nil, 0, err
+		}
+		for _, row := range page {
+			if s.matches(row) {
 				found = append(found, row)
 			}
-			if len(found) == rows && e.Index > low {
-				return found, e.Index, nil
+			if n := row.entry.Index; len(found) == rows && n > low {
+				return found, n, nil
 			}
 		}
 		reads -= int(end - from)

@@ -92,6 +92,9 @@ func (v *view) changesConnectors() bool {
 
 // newestConnectors returns the newest version in the store; version 0 for none.
 func (c *Console) newestConnectors(v *view) (*gatehouse.ConnectorVersion, error) {
+	if c.cfg.ConnectorStore == nil {
+		return nil, gatehouse.E(gatehouse.CodeNotFound, "this server has no connectors in its store")
+	}
 	newest, err := c.cfg.ConnectorStore.FindConnectors(v.ctx, 0)
 	if gatehouse.CodeOf(err) == gatehouse.CodeNotFound {
 		return &gatehouse.ConnectorVersion{}, nil

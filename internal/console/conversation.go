@@ -21,12 +21,15 @@ type Snoozes interface {
 
 func (c *Console) conversationRoutes() []route {
 	deciders := []gatehouse.Role{gatehouse.RoleApprover}
-	return []route{
+	list := []route{
 		{pattern: "GET /actions/{id}/conversation", background: true, handle: c.conversation},
 		{pattern: "POST /actions/{id}/comments", handle: c.comment},
 		{pattern: "POST /actions/{id}/assign", roles: deciders, handle: c.assign},
-		{pattern: "POST /actions/{id}/snooze", roles: deciders, handle: c.snooze},
 	}
+	if c.cfg.Snoozes != nil {
+		list = append(list, route{pattern: "POST /actions/{id}/snooze", roles: deciders, handle: c.snooze})
+	}
+	return list
 }
 
 // conversation reports the comments to an open page.

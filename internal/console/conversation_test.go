@@ -80,3 +80,20 @@ func TestSnoozePage(t *testing.T) {
 	ana.post(path, "for", "until", "until", "2026-13-01T00:00").want(http.StatusUnprocessableEntity).
 		has(testid("refused-snooze"), `value="2026-13-01T00:00"`, `open data-testid="snooze-more"`)
 }
+
+// TestServicesAreOptional: without snoozes, or without a store of connectors, their forms are not there.
+func TestServicesAreOptional(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Snoozes, w.config.ConnectorStore = nil, nil
+	w.public("")
+	ana, root := w.signIn("ana", gatehouse.RoleApprover), w.signIn("root", gatehouse.RoleAdmin)
+	path := "/actions/" + w.propose(w.agent("bot"), nil).ID
+	ana.get(path).want(http.StatusOK).has(testid("talk")).lacks("/snooze")
+	ana.post(path+"/snooze", "for", "1h").want(http.StatusNotFound)
+	for _, form := range []string{"/new", "/shop/edit"} {
+		root.get("/settings/connectors" + form).want(http.StatusNotFound)
+	}
+	root.post("/settings/connectors", "name", "shop").want(http.StatusNotFound)
+	root.post("/settings/connectors/shop/remove").want(http.StatusNotFound)
+}

@@ -248,6 +248,25 @@ func TestLadder(t *testing.T) {
 	}
 }
 
+// TestADeletionIsCalledOne: the page of a deletion does not say that nothing changes, however its operation is named.
+func TestADeletionIsCalledOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
+	for operation, says := range map[string]string{
+		"delete_vendor": "The whole record is deleted.", "deleteCustomer": "The whole record is deleted.",
+		"update": "No fields change.",
+	} {
+		a := w.propose(bot, func(p *gatehouse.Proposal) {
+			p.Operation, p.CurrentState, p.ProposedChange = operation, "", "{}"
+		})
+		page := ana.get("/actions/" + a.ID).want(http.StatusOK).has(says)
+		if red := strings.Contains(page.body, `class="primary danger"`); red != (operation != "update") {
+			t.Errorf("%s has a red button: %t", operation, red)
+		}
+	}
+}
+
 // TestAVoterCanStillReject: while more approvals are needed, a person who has approved can still reject.
 func TestAVoterCanStillReject(t *testing.T) {
 	t.Parallel()

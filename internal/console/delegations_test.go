@@ -34,8 +34,11 @@ func TestDelegationsPage(t *testing.T) {
 
 	a := w.propose(bot, nil)
 	ben.get("/actions/" + a.ID).want(http.StatusOK).lacks(testid("stands-for"))
-	ana.post(path, "to", "ben", "until", until, "types", a.ActionType, "level", "3").want(http.StatusOK).
-		has("ben", a.ActionType+", up to L3", "active")
+	once := ana.get(path).once()
+	for range 2 { // a second press creates no second delegation
+		ana.post(path, "to", "ben", "until", until, "types", a.ActionType, "level", "3", "once", once).
+			want(http.StatusOK).has("ben", a.ActionType+", up to L3", "active")
+	}
 	ben.get(path).want(http.StatusOK).has("ana")
 	ben.get("/actions/"+a.ID).want(http.StatusOK).has(testid("stands-for"), "You answer for ana")
 	ben.post("/actions/"+a.ID+"/decide", decision(a, gatehouse.Approve)...).want(http.StatusOK)

@@ -149,7 +149,7 @@ func errorAdvice(code gatehouse.Code) string {
 	case gatehouse.CodeRoleRequired:
 		return "Ask an administrator for the role, or sign in as somebody who has it."
 	case gatehouse.CodeSelfApproval:
-		return "Ask another approver. People can't decide what was proposed by them or on their behalf."
+		return "Ask another approver. People can't decide what was proposed or edited by them, or on their behalf."
 	case gatehouse.CodeSenderNotAllowed:
 		return "The step's from: in the workflow lists who may send this event. Ask one of them."
 	case gatehouse.CodeEditTokenRequired, gatehouse.CodeStepUpRequired:

@@ -176,7 +176,9 @@ func TestTenantsAndTheirWalls(t *testing.T) {
 	root.post("/settings/tenants", "id", "acme").want(http.StatusOK).has("The tenant acme was created",
 		"/settings/principals/new?tenant=acme")
 	root.post("/settings/tenants", "id", "acme").want(http.StatusConflict)
-	root.get("/settings/principals/new?tenant=acme").want(http.StatusOK).has(`value="acme" selected`)
+	root.get("/settings/tenants").want(http.StatusOK).has("Create its first administrator")
+	root.get("/settings/principals/new?tenant=acme").want(http.StatusOK).has(`value="acme" selected`,
+		"beginning with a letter or digit")
 	made := root.post("/settings/principals", "tenant", "acme", "name", "boss", "kind", "person", "role", "admin").
 		want(http.StatusOK).has("The tenant is acme").secrets()
 	if len(made) != 2 {
@@ -192,7 +194,8 @@ func TestTenantsAndTheirWalls(t *testing.T) {
 	boss.get("/settings/tenants").want(http.StatusForbidden).has("managed by administrators of the tenant default")
 	boss.post("/settings/tenants", "id", "mine").want(http.StatusForbidden)
 	boss.get("/settings/principals").want(http.StatusOK).has("boss").lacks(">root</a>", ">ana</a>")
-	boss.get("/settings/principals/new").want(http.StatusOK).has("The principal is created in the tenant").
+	boss.get("/settings/principals/new").want(http.StatusOK).has("The principal is created in the tenant",
+		"Only an administrator of the tenant default creates the first administrator of another tenant.").
 		lacks(`name="tenant"`)
 	boss.post("/settings/principals", "tenant", "default", "name", "spy", "kind", "person", "role",
 		"admin").want(http.StatusForbidden)

@@ -220,8 +220,14 @@ func (c *Console) decideReview(v *view, choice gatehouse.DecisionKind) error {
 	if refused != nil && asError(refused).Code == gatehouse.CodeInternal {
 		return refused
 	}
-	if p, err = c.openReview(v, p.token, choice); err != nil {
+	switch again, err := c.openReview(v, p.token, choice); {
+	case err == nil:
+		p = again
+	case refused != nil:
 		return v.reviewFailed(err)
+	default: // The answer is stored, so the page says so, without the action.
+		c.log.WarnContext(v.ctx, "review not read again", "request_id", v.requestID, "error", err)
+		p.open.State, p.action = gatehouse.ReviewDecided, nil
 	}
 	if refused != nil {
 		p.outcome, p.notes = asError(refused), v.form("reason")

@@ -109,4 +109,7 @@ func TestReviewEditApproves(t *testing.T) {
 	ana.get("/actions/" + high.ID + "/edit").want(200).has(testid("edit-save")).lacks(testid("edit-approve"))
 	ana.post("/actions/"+high.ID+"/edit/review", "do", "check", "digest", string(high.Digest), "field-0", "11.00").
 		want(200).has("L4: somebody else has to approve it")
+	edited := ana.post("/actions/"+high.ID+"/edit/review", "do", "save", "digest", string(high.Digest), "field-0", "11.00",
+		"note", "why").want(200)
+	ana.get(edited.url.Path).want(200).has("it was proposed or edited by you")
 }

@@ -89,7 +89,11 @@ func (c *Console) delegate(v *view, p *delegationsView) error {
 	if err := violations.Err(); err != nil {
 		return err
 	}
-	_, err := c.cfg.Delegations.CreateDelegation(v.ctx, n)
+	ctx := v.once("delegation", v.form("once"), p.from, p.to, p.starts, p.until, p.types, p.level)
+	_, err := c.cfg.Delegations.CreateDelegation(ctx, n)
+	if _, replayed := replayedID(err); replayed {
+		return nil
+	}
 	return err
 }
 

@@ -106,7 +106,10 @@ func (c *Console) give(v *view, p *grantsView) error {
 	switch field("shown") {
 	case p.form.terms(tried):
 		n.DryRun = false
-		_, err = c.cfg.Grants.CreateGrant(v.ctx, n)
+		_, err = c.cfg.Grants.CreateGrant(v.once("grant", v.form("once"), field("shown")), n)
+		if _, replayed := replayedID(err); replayed {
+			return nil
+		}
 		return err
 	case "":
 		p.tried = tried

@@ -168,7 +168,7 @@ func (r *Reader) Text(n *yaml.Node, what string) string {
 func (r *Reader) Name(n *yaml.Node, what string) string {
 	s := r.Text(n, what)
 	if s != "" && !gatehouse.ValidName(s) {
-		r.Fail(n, "%s must be letters, digits, or any of ._@:+-", what)
+		r.Fail(n, "%s %s", what, gatehouse.NameRule)
 	}
 	return s
 }

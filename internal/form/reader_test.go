@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/form"
 )
 
@@ -51,6 +52,17 @@ func TestTexts(t *testing.T) {
 		{1, 5, "people must be text; put it in quotes"}, {1, 8, "people must be text; put it in quotes"},
 		{1, 14, `"a" appears twice`},
 	}
+	if !slices.Equal(r.Problems, want) {
+		t.Errorf("%v", r.Problems)
+	}
+}
+
+// TestName: the message about a name says every rule that the name can break.
+func TestName(t *testing.T) {
+	t.Parallel()
+	r := form.Reader{What: "thing", MaxBytes: 99, MaxLines: 9}
+	r.Name(r.Load([]byte(`"-x"`)), "agent")
+	want := []form.Problem{{1, 1, "agent " + gatehouse.NameRule}}
 	if !slices.Equal(r.Problems, want) {
 		t.Errorf("%v", r.Problems)
 	}

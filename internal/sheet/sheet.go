@@ -321,7 +321,10 @@ func Evaluated(a *gatehouse.Action) (lines []string) {
 		return nil
 	}
 	for _, e := range a.Approval.Evaluated {
-		text := "✓ " + e.By + ": " + e.Result
+		text := e.By + ": " + e.Result
+		if e.Result == "pass" {
+			text = "✓ " + text
+		}
 		if e.Score != "" {
 			text += ", score " + string(e.Score)
 		}

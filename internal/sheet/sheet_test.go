@@ -131,3 +131,17 @@ func TestRiskText(t *testing.T) {
 		t.Error("a level with a name has another colour")
 	}
 }
+
+// TestOnlyAPassHasATick: the result of an evaluator has a tick if it is a pass.
+func TestOnlyAPassHasATick(t *testing.T) {
+	t.Parallel()
+	a := &gatehouse.Action{Approval: &gatehouse.Approval{Evaluated: []gatehouse.Evaluated{
+		{By: "scanner", NewEvaluated: gatehouse.NewEvaluated{Result: "pass", Score: "0.9"}},
+		{By: "scanner", NewEvaluated: gatehouse.NewEvaluated{Result: "warn"}},
+		{By: "scanner", NewEvaluated: gatehouse.NewEvaluated{Result: "fail", Text: "a secret"}},
+	}}}
+	want := []string{"✓ scanner: pass, score 0.9", "scanner: warn", "scanner: fail: a secret"}
+	if d := cmp.Diff(want, Evaluated(a)); d != "" {
+		t.Error(d)
+	}
+}

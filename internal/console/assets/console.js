@@ -177,6 +177,7 @@ function soonStates() {
 
 async function states() {
   askedStates = Date.now();
+  const asked = changes;
   const list = $("#rows");
   const ids = list ? rows().filter((row) => !row.classList.contains("settled")).map((row) => row.dataset.id) : [];
   try {
@@ -194,6 +195,7 @@ async function states() {
     // The next change asks again.
   } finally {
     statesDue = 0;
+    if (asked !== changes) soonStates(); // the answer may be older than the last change
   }
 }
 document.body.addEventListener("gatehouse:changed", soonStates);
@@ -725,7 +727,7 @@ const keys = {
   K: () => moveAndPick(-1),
   x: () => {
     const boxes = boxesOf(stopOf(cursorID));
-    if (boxes.length) pickAll(boxes); else say("This action can only be decided on its own.");
+    if (boxes.length) pickAll(boxes); else say("This row cannot be selected.");
   },
   ArrowRight: () => { const fold = foldOf(stopOf(cursorID)); if (!fold || fold.open) return false; fold.open = true; },
   ArrowLeft: () => refold(),
