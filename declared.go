@@ -66,7 +66,7 @@ func CheckAmountFields(list []AmountField) error {
 			return errors.New(Quote(f.Field) + " must be a pointer such as /amount")
 		case !currency:
 			return errors.New(Quote(f.Currency) + " must be a pointer such as /currency, or a code such as EUR")
-		case strings.Count(f.Currency, "*") > strings.Count(f.Field, "*"):
+		case lists(f.Currency) > lists(f.Field):
 			return errors.New(Quote(f.Currency) + " names a currency in more lists than the amount is in")
 		case f.Minor && f.Currency == "":
 			return errors.New(Quote(f.Field) + " is in a minor unit, so currency is required")
@@ -75,6 +75,16 @@ func CheckAmountFields(list []AmountField) error {
 		}
 	}
 	return nil
+}
+
+// lists counts the steps of a pointer that stand for any element of a list.
+func lists(pointer string) (n int) {
+	for _, step := range SplitPointer(pointer) {
+		if step == "*" {
+			n++
+		}
+	}
+	return n
 }
 
 func isPointer(s string) bool { return len(s) > 1 && s[0] == '/' && !strings.HasSuffix(s, "/") }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"io"
 
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/serve"
@@ -41,9 +42,16 @@ func (c *adminResetCmd) Run(g *globals) error {
 	if err != nil {
 		return err
 	}
+	return c.reset(g, gt, store)
+}
+
+// reset makes the secrets, closes the store, and prints the secrets. They cannot be read again, so an error of Close
+// does not keep them from being printed.
+func (c *adminResetCmd) reset(g *globals, gt *gate.Gate, store io.Closer) error {
 	creds, err := gt.ResetAdmin(g.Ctx, gate.AdminReset{Tenant: c.Tenant, Name: c.Name, Revoke: c.Revoke})
-	if err := errors.Join(err, store.Close()); err != nil {
-		return err
+	closed := store.Close()
+	if err != nil {
+		return errors.Join(err, closed)
 	}
-	return g.printCredentials(creds, nil)
+	return errors.Join(g.printCredentials(creds, nil), closed)
 }

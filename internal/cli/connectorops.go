@@ -79,8 +79,8 @@ type connectorSchemaCmd struct {
 
 func (*connectorSchemaCmd) Help() string {
 	return `
-Prints the JSON Schema (2020-12) of proposed_change. It calls nothing but, for a
-database, its catalogue.
+Prints the JSON Schema (2020-12) of proposed_change. Reads the configuration, and
+calls nothing.
 
 Examples:
 

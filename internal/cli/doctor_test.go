@@ -265,3 +265,33 @@ const nothingWaits = "roles\tok\tnothing waits for a sequencer, dispatcher, swee
 
 // lateBound is how long work may wait before doctor reports it.
 const lateBound = 30 * time.Second
+
+// someDeadLetters answers with one page of dead letters.
+type someDeadLetters struct {
+	service
+	next string
+}
+
+func (s *someDeadLetters) ListDeadLetters(
+	context.Context, gatehouse.DeadLetterFilter,
+) (gatehouse.Page[*gatehouse.DeadLetter], error) {
+	return gatehouse.Page[*gatehouse.DeadLetter]{NextCursor: s.next, Items: []*gatehouse.DeadLetter{
+		{Status: gatehouse.PushUnknown}, {Status: gatehouse.PushFailed},
+	}}, nil
+}
+
+// TestDoctorCountsOnePage: with more than one page of dead letters, both numbers are lower bounds.
+func TestDoctorCountsOnePage(t *testing.T) {
+	t.Parallel()
+	for next, want := range map[string]string{
+		"":  "2, 1 of them with an unknown outcome",
+		"x": "more than 2, at least 1 of them with an unknown outcome",
+	} {
+		g, _, _ := testGlobals(t)
+		new(doctorCmd).deadLetters(g, &someDeadLetters{next: next}, func(_, _, format string, args ...any) {
+			if got := fmt.Sprintf(format, args...); !strings.HasPrefix(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

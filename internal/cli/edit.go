@@ -30,7 +30,7 @@ Replaces a pending action that you may decide by a revision with an edited chang
 The agent stays its proposer and learns what was changed and why; both changes are
 kept. The policy evaluates the edited change, and votes start again. The
 differences, and who may approve them, are printed on stderr before anything is
-stored.
+stored. With --approve and without --digest, the whole edited action is shown.
 
 Examples:
 
@@ -81,11 +81,12 @@ func (c *editCmd) Run(g *globals, api service) error {
 		}
 		e.Digest = a.Digest
 	}
-	if err := c.preview(g, api, a, e); err != nil || c.DryRun {
+	tried, err := c.preview(g, api, a, e)
+	if err != nil || c.DryRun {
 		return err
 	}
 	if ask {
-		if err := confirm(g, "Edit "+a.ID+"?"); err != nil {
+		if err := c.confirm(g, a.ID, tried); err != nil {
 			return err
 		}
 	}
@@ -96,34 +97,45 @@ func (c *editCmd) Run(g *globals, api service) error {
 	return g.printProposed(edited)
 }
 
-// preview asks the server for a dry run of the edit, and prints the changes and who may approve them.
-func (c *editCmd) preview(g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest) error {
+// preview asks the server for a dry run of the edit, and prints the changes and who may approve them. It returns
+// the action as it would be.
+func (c *editCmd) preview(
+	g *globals, api service, a *gatehouse.Action, e gatehouse.EditRequest,
+) (tried *gatehouse.Action, err error) {
 	me, err := api.WhoAmI(g.Ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	e.DryRun, e.Approve = true, false
-	tried, err := api.Edit(g.Ctx, a.ID, e)
-	if err != nil {
-		return err
+	if tried, err = api.Edit(g.Ctx, a.ID, e); err != nil {
+		return nil, err
 	}
 	for _, x := range card.Edited(a.ProposedChange, tried.ProposedChange) {
 		g.Say("  %s", sheet.MovedText(x))
 	}
 	g.Say("%s", term.Safe(card.AfterEdit(tried, me)))
 	if c.DryRun && g.JSON {
-		return g.PrintJSON(tried)
+		return tried, g.PrintJSON(tried)
 	}
-	return nil
+	return tried, nil
 }
 
-// confirm asks for confirmation on the person's terminal.
-func confirm(g *globals, question string) error {
+// confirm asks for confirmation on the person's terminal. With --approve, it first shows all of the edited action,
+// since that is what is approved.
+func (c *editCmd) confirm(g *globals, id string, tried *gatehouse.Action) error {
+	question := "Edit " + id + "?"
+	if c.Approve {
+		question = fmt.Sprintf("Edit %s, and approve the edited change (%s)?", id, tried.RiskLevel)
+	}
 	tty, err := g.Terminal()
 	if err != nil {
 		return term.Usagef("there is no terminal to ask on (%v): give --digest", err)
 	}
 	defer tty.Close()
+	if c.Approve {
+		g.sheetOn(tty).Action(tried)
+		fmt.Fprintln(tty)
+	}
 	fmt.Fprintf(tty, "%s [y/N] ", question)
 	in := &prompt{ctx: g.Ctx, in: bufio.NewReader(tty)}
 	if yes, err := in.yes(); err != nil || yes {

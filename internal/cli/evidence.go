@@ -152,6 +152,9 @@ func (c *evidenceShowCmd) Run(g *globals) error {
 // maxBundle limits the size of an archive that is read from a file, in bytes.
 const maxBundle = 256 << 20
 
+// maxUnpacked limits the sum of the sizes of an archive's files, in bytes. Each file has at most maxBundle.
+const maxUnpacked = 4 * maxBundle
+
 // read reads the file, or fetches the run's archive with the SHA-256 that the server stored.
 func (c *evidenceShowCmd) read(g *globals) (archive []byte, sha256, run string, err error) {
 	if isFile(c.File) {

@@ -123,6 +123,9 @@ func TestBundleIsVerified(t *testing.T) {
 			want: "receipts.json cannot be read: it has more than"},
 		"a size that is too large": {late: replace(t, manifestFile, `"bytes": `, `"bytes": 1`),
 			want: "bytes, and the manifest says 1"},
+		"sizes that are too large": {late: func(f map[string][]byte) {
+			f[manifestFile] = bytes.ReplaceAll(f[manifestFile], []byte(`"bytes": `), []byte(`"bytes": 999999999`))
+		}, want: "its files have more than 1073741824 bytes together"},
 		"a missing file":     {late: func(f map[string][]byte) { delete(f, "steps.json") }, want: "steps.json is missing"},
 		"a file never named": {change: func(f map[string][]byte) { delete(f, "costs.json") }, want: "costs.json is missing"},
 		"one more file": {late: func(f map[string][]byte) { f["notes.txt"] = []byte("x") },

@@ -192,6 +192,12 @@ func (r *bundleReport) open(archive []byte) (map[string][]byte, error) {
 	case r.Manifest.Version != 1:
 		return nil, fmt.Errorf("it has version %d; this command supports version 1", r.Manifest.Version)
 	}
+	unpacked := int64(0) // no file is read beyond the size in the manifest
+	for _, f := range r.Manifest.Files {
+		if unpacked += max(0, min(f.Bytes, maxBundle)); unpacked > maxUnpacked {
+			return nil, fmt.Errorf("its files have more than %d bytes together", maxUnpacked)
+		}
+	}
 	files := make(map[string][]byte, len(r.Manifest.Files))
 	for _, want := range r.Manifest.Files {
 		f := found[want.Name]

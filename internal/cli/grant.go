@@ -143,8 +143,8 @@ type grantListCmd struct{}
 
 func (*grantListCmd) Help() string {
 	return `
-Lists all grants of the tenant, the newest first. Piped output has these columns: id,
-agent, connector, operation, used, amounts, until, by, state.
+Lists the newest 500 grants of the tenant, the newest first. Piped output has these
+columns: id, agent, connector, operation, used, amounts, until, by, state.
 
 Examples:
 

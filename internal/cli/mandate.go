@@ -103,8 +103,8 @@ type mandateListCmd struct{}
 
 func (*mandateListCmd) Help() string {
 	return `
-Lists all mandates of the tenant, the newest first; an agent gets its own. Piped
-output has these columns: id, agent, used, amounts, until, by, state.
+Lists the newest 500 mandates of the tenant, the newest first; an agent gets its own.
+Piped output has these columns: id, agent, used, amounts, until, by, state.
 
 Examples:
 

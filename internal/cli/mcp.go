@@ -122,7 +122,7 @@ type mcpProxyCmd struct {
 	mcpServerFlags
 	Name     string             `required:"" placeholder:"NAME" help:"The server's name; its connector is mcp:NAME."`
 	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
-	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Let their calls pass."`
+	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Tools whose calls pass without an action while their pinned definition has readOnlyHint."`
 	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
 	Lease    gatehouse.Duration `default:"60s" help:"How long after a crash the outcome of a call becomes unknown."`
 	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`

@@ -13,7 +13,7 @@ import (
 type migrateStoreCmd struct {
 	Data        string            `help:"The data folder." env:"GATEHOUSE_DATA" default:"gatehouse-data" placeholder:"DIR"`
 	DatabaseURL serve.DatabaseURL `help:"The PostgreSQL database to copy the folder into: an empty one, or one left by an earlier call." env:"GATEHOUSE_DATABASE_URL" required:"" placeholder:"URL"`
-	DryRun      bool              `help:"Only check the folder and the database. A server may still use the folder."`
+	DryRun      bool              `help:"Only check the database server, verify the folder's audit logs, count its rows and compare the tables. A server may still use the folder."`
 }
 
 func (*migrateStoreCmd) Help() string {
@@ -61,7 +61,8 @@ func (c *migrateStoreCmd) Run(g *globals) error {
 		case c.DryRun:
 			g.Say("%d rows would be copied; nothing was changed.", r.Rows)
 		default:
-			g.Say("%d of %d rows copied now; all rows are verified. From now on, serve the database and not the folder.",
+			g.Say("%d of %d rows copied now; the numbers of rows and the audit logs agree. "+
+				"From now on, serve the database and not the folder.",
 				r.Copied, r.Rows)
 		}
 		return nil

@@ -187,7 +187,7 @@ type policyExplainCmd struct {
 	Proposer string `default:"agent" placeholder:"NAME" help:"With --policy: the name of an agent that proposes."`
 	Sponsor  string `placeholder:"ID" help:"With --policy: its sponsor."`
 	At       string `placeholder:"TIME" help:"With --policy: the time of the proposal, such as 2026-12-24T18:00:00Z; now by default."`
-	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares. Without: 3, 4 for a delete, 5 for a bulk operation."`
+	Floor    int    `enum:"0,1,2,3,4,5" default:"0" placeholder:"1..5" help:"With --policy: the floor that the connector's configuration declares; by default 3, 4 for a delete, 5 for a bulk operation."`
 }
 
 func (*policyExplainCmd) Help() string {

@@ -33,9 +33,10 @@ The order does not change while you work. Needs a terminal.
 
 L1 and L2 take one key; L3 names the effect and takes Enter; for L4 and L5 you
 retype the value that matters and type your edit token. Nothing can be approved
-before its whole change has been on the screen. Keys do nothing for a moment after
-another card has appeared. Selected actions of L1 to L3 are decided together after
-their total effect and each change have been on the screen.
+before its whole change has been on the screen. The keys a, d, e and b do nothing for
+a moment after another card, or a new warning, has appeared. Selected actions of L1 to
+L3 are decided together after their total effect and each change have been on the
+screen.
 
 At the end your decisions are printed: id and result.
 

@@ -19,8 +19,8 @@ type waitCmd struct {
 
 func (*waitCmd) Help() string {
 	return `
-Prints the action when the wait ends, and exits by its status: 0 applied
-(with --until decided also approved), 1 failed, 8 still pending at the
+Prints the action when the wait ends, and exits by its status: 0 applied or
+reversed (with --until decided also approved), 1 failed, 8 still pending at the
 timeout, 10 rejected or denied, 11 expired, 12 canceled or superseded, 13 unknown.
 A question that is asked meanwhile is printed on stderr; see gatehouse comment.
 

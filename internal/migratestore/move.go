@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 func run(ctx context.Context, o Options, s *source) (*Result, error) {
 	c, err := connect(ctx, o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("the database: %w", err)
+		return nil, err
 	}
 	defer func() { _ = hangUp(c) }()
 	now, err := readStanding(ctx, c)
@@ -108,10 +108,14 @@ func run(ctx context.Context, o Options, s *source) (*Result, error) {
 		}
 	}
 	r := &Result{DryRun: o.DryRun, State: string(now.state)}
-	switch {
-	case now.state == stateFinished:
+	if now.state == stateFinished {
 		return r, json.Unmarshal([]byte(now.summary), r)
-	case o.DryRun:
+	}
+	// Open would refuse the server, too, but after the database is marked.
+	if err := postgres.CheckServer(ctx, c); err != nil {
+		return nil, fmt.Errorf("the database: %w", err)
+	}
+	if o.DryRun {
 		return r, dryRun(ctx, s, c, now, r)
 	}
 	return r, fill(ctx, o, s, c, now, versions, r)
@@ -132,7 +136,7 @@ func same(now standing, s *source, versions [2]int) error {
 }
 
 // dryRun compares the tables, if the database has any, counts the folder's rows, and verifies the folder's
-// logs. It does not check the server, which Open does in a copy.
+// logs.
 func dryRun(ctx context.Context, s *source, c *pgx.Conn, now standing, r *Result) error {
 	from, err := sqliteCatalog(ctx, s.db)
 	if err != nil {

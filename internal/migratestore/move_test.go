@@ -192,12 +192,12 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestAddress: an unescaped password appears in no error.
+// TestAddress: an unescaped password appears in no error, and the error names the database once.
 func TestAddress(t *testing.T) {
 	t.Parallel()
 	path, _ := folder(t)
 	_, err := Run(t.Context(), Options{Path: path, URL: "postgres://gate:7391@8264@localhost/gatehouse", Logger: quiet()})
-	if err == nil || strings.Contains(err.Error(), "8264") {
+	if err == nil || strings.Contains(err.Error(), "8264") || strings.Contains(err.Error(), "the database: ") {
 		t.Error(err)
 	}
 }
@@ -269,6 +269,19 @@ func TestRefused(t *testing.T) {
 				open(t, url, gatetest.NewClock()) // a server that is not kept away
 			},
 		},
+		"a server that may lose commits": {
+			database: func(t *testing.T, url string) { setCommits(t, url, "off") },
+			want:     "synchronous_commit",
+			after: func(t *testing.T, url string) {
+				path, _ := folder(t)
+				_, err := Run(t.Context(), Options{Path: path, URL: url, DryRun: true, Logger: quiet()})
+				if err == nil || !strings.Contains(err.Error(), "synchronous_commit") {
+					t.Errorf("a dry run: got %v", err)
+				}
+				setCommits(t, url, "on")
+				open(t, url, gatetest.NewClock()) // a server that is not kept away
+			},
+		},
 		"no folder": {folder: func(t *testing.T, path string) { executeSQLite(t, path, `PRAGMA application_id = 1`) },
 			want: "not a database file of Gatehouse"},
 	} {
@@ -300,6 +313,13 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%v, and %v was made", err, left)
 		}
 	})
+}
+
+// setCommits sets synchronous_commit for new connections to a database.
+func setCommits(t *testing.T, url, value string) {
+	t.Helper()
+	execute(t, url, `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = `+value+
+		`', current_database()); END $$`)
 }
 
 // TestChangedMeanwhile: a copy of a folder that was served between two calls

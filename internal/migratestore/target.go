@@ -38,12 +38,9 @@ type querier interface {
 // connect opens the working connection and takes the lock that allows only one
 // copy into this database.
 func connect(ctx context.Context, url string) (*pgx.Conn, error) {
-	if err := pgurl.Check(url); err != nil {
-		return nil, err
-	}
-	config, err := pgx.ParseConfig(url)
+	config, err := pgurl.Parse(url)
 	if err != nil {
-		return nil, fmt.Errorf("--database-url: %w", err)
+		return nil, err
 	}
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = 10 * time.Second
@@ -54,14 +51,14 @@ func connect(ctx context.Context, url string) (*pgx.Conn, error) {
 	config.RuntimeParams[postgres.TenantSetting] = postgres.AllTenants
 	c, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the database: %w", err)
 	}
 	if _, err := c.Exec(ctx, `SELECT pg_advisory_lock($1)`, int64(lockKey)); err != nil {
 		var e *pgconn.PgError
 		if errors.As(err, &e) && e.Code == "55P03" {
 			err = gatehouse.E(gatehouse.CodeAlreadyExists, "another migrate-store is at work on this database")
 		}
-		return nil, errors.Join(err, hangUp(c))
+		return nil, fmt.Errorf("the database: %w", errors.Join(err, hangUp(c)))
 	}
 	return c, nil
 }

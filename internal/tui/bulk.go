@@ -156,9 +156,8 @@ func (m *reviewer) decideBulk(k string) {
 	case m.small():
 		m.say(term.Red, "The terminal is too small to show what is approved.")
 		return
-	case m.seen < m.page.payload:
-		m.say(term.Yellow, fmt.Sprintf("%s of the selection not yet seen: space shows more.",
-			term.Count(m.page.payload-m.seen, "line")))
+	case m.unseen() != "":
+		m.say(term.Yellow, m.unseen())
 		return
 	}
 	for _, it := range m.bulk.items {

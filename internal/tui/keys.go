@@ -15,6 +15,7 @@ import (
 func (m *reviewer) key(k string) tea.Cmd {
 	if m.help {
 		m.help = false
+		m.scroll(0) // the page is on the screen again
 		return nil
 	}
 	if m.going {
@@ -41,7 +42,9 @@ func (m *reviewer) key(k string) tea.Cmd {
 		m.scroll(1)
 	case "up":
 		m.scroll(-1)
-	case "space", "pgdown", "ctrl+f":
+	case "space":
+		m.scrollOn()
+	case "pgdown", "ctrl+f":
 		m.scroll(m.body() - 1)
 	case "pgup", "ctrl+b":
 		m.scroll(1 - m.body())
@@ -56,7 +59,7 @@ func (m *reviewer) key(k string) tea.Cmd {
 	case "w":
 		seen := m.seen
 		m.why = !m.why
-		m.layout() // adds no lines above the end of the payload
+		m.layout() // changes no line of the payload, except times
 		m.seen = max(m.seen, seen)
 	case "enter":
 		if m.place == onList {
@@ -133,9 +136,8 @@ func (m *reviewer) approve(it *item) {
 	case m.small():
 		m.say(term.Red, "The terminal is too small to show what is approved.")
 		return
-	case m.seen < m.page.payload:
-		m.say(term.Yellow, fmt.Sprintf("%s of the change not yet seen: space shows more.",
-			term.Count(m.page.payload-m.seen, "line")))
+	case m.unseen() != "":
+		m.say(term.Yellow, m.unseen())
 		return
 	}
 	m.draft = &draft{item: it, decision: gatehouse.Decision{
@@ -205,15 +207,28 @@ type draft struct {
 	bulk     *gatehouse.BulkDecision
 }
 
+// approves reports whether the draft approves something.
+func (d *draft) approves() bool {
+	return d.decision.Decision == gatehouse.Approve || d.bulk != nil && d.bulk.Decision == gatehouse.Approve
+}
+
 func (m *reviewer) ask(q question) { m.questions = append(m.questions, q) }
 
-// proceed sends the draft if no question is left.
+// proceed sends the draft if no question is left. It drops the draft of an approval if the page has
+// new lines that were not shown, such as a preview that arrived while a question was open.
 func (m *reviewer) proceed() tea.Cmd {
 	m.input = ""
-	if m.draft == nil || len(m.questions) > 0 {
+	d := m.draft
+	switch {
+	case d == nil:
+		return nil
+	case d.approves() && m.unseen() != "":
+		m.questions, m.draft = nil, nil
+		m.say(term.Yellow, "Nothing was sent: this page has changed. "+m.unseen())
+		return nil
+	case len(m.questions) > 0:
 		return nil
 	}
-	d := m.draft
 	m.draft = nil
 	m.busy = true
 	m.say("", "")
@@ -240,6 +255,8 @@ func (m *reviewer) answer(key tea.KeyPressMsg) tea.Cmd {
 	case "enter":
 		answer := strings.TrimSpace(m.input)
 		switch {
+		case m.draft != nil && m.draft.approves() && !m.armed: // a new warning has just appeared
+			return nil
 		case q.confirm && m.input != "":
 			return nil
 		case q.confirm:

@@ -137,6 +137,7 @@ func (m *reviewer) appear() tea.Cmd {
 
 // layout lays out the page at the person's position.
 func (m *reviewer) layout() {
+	seen := m.page.lines[:min(m.seen, len(m.page.lines))]
 	m.page = page{}
 	switch {
 	case m.place == onList:
@@ -153,8 +154,17 @@ func (m *reviewer) layout() {
 			silent: a.Status == gatehouse.StatusPending && a.RiskLevel >= gatehouse.L5 && !m.items[m.at].voted,
 		})
 	}
-	m.seen = min(m.seen, m.top)
+	m.seen = min(sameLines(seen, m.page.lines), m.top)
 	m.scroll(0)
+}
+
+// sameLines counts the lines that two pages have in common at their beginnings.
+func sameLines(a, b []string) int {
+	n := 0
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // minColumns is the least width of a card. The screen must be wider than that, and at least minRows
@@ -170,10 +180,31 @@ func (m *reviewer) small() bool { return m.width <= minColumns || m.height < min
 // scroll moves the screen by a number of lines.
 func (m *reviewer) scroll(by int) {
 	m.top = max(0, min(m.top+by, len(m.page.lines)-m.body()))
-	if m.top <= m.seen {
+	if m.top <= m.seen && !m.help && !m.small() {
 		// Otherwise the scroll has jumped over lines that were not shown, and seen stays.
 		m.seen = max(m.seen, min(m.top+m.body(), len(m.page.lines)))
 	}
+}
+
+// scrollOn shows the next lines; after a jump, the first lines of the payload that were not shown.
+func (m *reviewer) scrollOn() {
+	if m.seen < min(m.top, m.page.payload) {
+		m.scroll(m.seen - m.top)
+		return
+	}
+	m.scroll(m.body() - 1)
+}
+
+// unseen says how many lines of the payload were not shown yet, "" for none.
+func (m *reviewer) unseen() string {
+	what, n := "change", m.page.payload-m.seen
+	if m.place == onBulk {
+		what = "selection"
+	}
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of the %s not yet seen: space shows more.", term.Count(n, "line"), what)
 }
 
 // jump scrolls to the next change, or the previous one.

@@ -46,10 +46,7 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bo
 		defer cancel()
 		_ = c.Close(ctx)
 	}()
-	if err := refuseShared(ctx, c); err != nil {
-		return err
-	}
-	if err := checkServer(ctx, c); err != nil {
+	if err := CheckServer(ctx, c); err != nil {
 		return err
 	}
 	err = pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error {
@@ -72,8 +69,12 @@ func migrate(ctx context.Context, config *pgx.ConnConfig, files fs.FS, moving bo
 	return Advise(ctx, c, err)
 }
 
-// checkServer refuses servers on which the store could not keep its promises.
-func checkServer(ctx context.Context, c *pgx.Conn) error {
+// CheckServer refuses servers on which the store could not keep its promises, and a pooler that lets connections
+// share a session. It changes nothing.
+func CheckServer(ctx context.Context, c *pgx.Conn) error {
+	if err := refuseShared(ctx, c); err != nil {
+		return err
+	}
 	var version int
 	var encoding, commit, readOnly string
 	err := c.QueryRow(ctx, `SELECT current_setting('server_version_num')::int, current_setting('server_encoding'),
