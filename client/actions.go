@@ -53,8 +53,8 @@ func (c *Client) WaitAsked(
 ) (*gatehouse.Action, error) {
 	deadline := time.Now().Add(wait)
 	for try := 0; ; try++ {
-		left := time.Until(deadline)
-		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
+		start := time.Now()
+		poll := pollUntil(start, deadline)
 		q := url.Values{}
 		if poll > 0 {
 			q.Set("wait", poll.String())
@@ -70,10 +70,12 @@ func (c *Client) WaitAsked(
 				return nil, err
 			}
 			continue
-		case left <= gatehouse.MaxWait || settled(a, until) || a.AskedAfter(seen):
+		case settled(a, until) || a.AskedAfter(seen) || !time.Now().Before(deadline):
 			return a, nil
 		}
-		try = -1
+		if try, err = c.retry.again(ctx, try, start, poll, deadline); err != nil {
+			return nil, err
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,6 +33,8 @@ const (
 	// slowest is the longest time that the server takes for an answer: that of a check of the store. It
 	// is longer than [gatehouse.MaxWait].
 	slowest = 90 * time.Second
+	// connectWithin limits connecting to the server, and then the TLS handshake.
+	connectWithin = 10 * time.Second
 )
 
 // Client is safe for concurrent use.
@@ -99,6 +102,7 @@ func defaultHTTP() *http.Client {
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+			DialContext: (&net.Dialer{Timeout: connectWithin}).DialContext, TLSHandshakeTimeout: connectWithin,
 			ResponseHeaderTimeout: slowest + 30*time.Second,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error {

@@ -226,18 +226,6 @@ func TestWaitContinues(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithItsTime(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, ok(`{"status":"pending"}`))
-	for _, wait := range []time.Duration{0, -time.Second, time.Second} {
-		before := s.count()
-		a, err := c.WaitAction(t.Context(), "act_1", wait, gatehouse.UntilFinished)
-		if err != nil || a.Status != gatehouse.StatusPending || s.count() != before+1 {
-			t.Errorf("%s: %+v %v after %d polls", wait, a, err, s.count()-before)
-		}
-	}
-}
-
 // TestWaitsOutlastOutages: an error that would end a call without retries does not end a wait before the
 // wait's own time is over.
 func TestWaitsOutlastOutages(t *testing.T) {

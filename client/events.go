@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,9 +26,9 @@ const (
 )
 
 // Follow calls fn with each event that the filter selects, in the order of the log, until fn fails,
-// the context ends, or the server refuses. A broken connection is reopened after the last event, so
-// no event is missed or repeated. Without the filter's After, the events begin when the server first answers.
-// The filter's Wait is ignored. The error is never nil.
+// the context ends, the server refuses, or the answer is not from Gatehouse. A broken connection is
+// reopened after the last event, so no event is missed or repeated. Without the filter's After, the
+// events begin when the server first answers. The filter's Wait is ignored. The error is never nil.
 func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(gatehouse.Event) error) error {
 	q := url.Values{}
 	set(q, "type", strings.Join(f.Types, ","))
@@ -46,8 +47,7 @@ func (c *Client) Follow(ctx context.Context, f gatehouse.EventFilter, fn func(ga
 		if last != before {
 			try = 0 // the connection delivered an event
 		}
-		var e *gatehouse.Error
-		if errors.As(err, &e) && !e.Code.Retryable() || refusedCertificate(err) {
+		if !passing(err) {
 			return err
 		}
 		if err := sleep(ctx, c.retry.backoff(try)); err != nil {
@@ -86,7 +86,8 @@ func (c *Client) stream(ctx context.Context, q url.Values, last **int64, fn func
 		return broken(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
 		raw, err := io.ReadAll(io.LimitReader(resp.Body, maxEvent))
 		if err != nil {
 			return &connectionError{err}

@@ -88,6 +88,29 @@ func TestFollow(t *testing.T) {
 	}
 }
 
+// TestFollowEndsAtAWrongAddress: an answer that is not from Gatehouse ends the call, as it ends every other call.
+// A gateway that cannot reach the server does not.
+func TestFollowEndsAtAWrongAddress(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]http.HandlerFunc{
+		"a redirect": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) },
+		"an error page": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusBadRequest)
+		},
+		"a page": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, c := start(t, bare(http.StatusBadGateway), drop, answer, problem(gatehouse.CodeUnauthenticated, ""))
+			err := c.Follow(t.Context(), gatehouse.EventFilter{}, func(gatehouse.Event) error { return nil })
+			if gatehouse.CodeOf(err) != gatehouse.CodeInternal || s.count() != 3 {
+				t.Errorf("%v after %d requests", err, s.count())
+			}
+		})
+	}
+}
+
 // TestWaitDecision: the call survives time-outs and outages, and ends with its context.
 func TestWaitDecision(t *testing.T) {
 	t.Parallel()

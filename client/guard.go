@@ -276,7 +276,8 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 		causes[p.ActionID] = failed
 	}
 	failure := gatehouse.PushFailure{
-		Generation: p.Lease.Generation, Kind: "ambiguous", Code: "failed", Detail: failed.Error()}
+		Generation: p.Lease.Generation, Kind: "ambiguous", Code: "failed", Detail: detailOf(failed, "the function failed"),
+	}
 	var known *noEffect
 	if errors.As(failed, &known) {
 		failure.Kind, failure.Code = "terminal", known.code

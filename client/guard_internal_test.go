@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -119,4 +120,54 @@ func TestWorkerEndsInAnOutage(t *testing.T) {
 			t.Errorf("the worker ended after %s: %v", time.Since(began), err)
 		}
 	})
+}
+
+// TestFailuresAreReported: whatever the text of an error is, the server accepts the report of it.
+func TestFailuresAreReported(t *testing.T) {
+	t.Parallel()
+	for name, failed := range map[string]error{
+		"empty": errors.New(""), "long": errors.New(strings.Repeat("ö", gatehouse.MaxNotesBytes)),
+		"NUL": errors.New("a\x00b"), "not UTF-8": errors.New(strings.Repeat("\xff", gatehouse.MaxNotesBytes)),
+		"no effect": NoEffect(errors.New("\x00"), false),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var push gatehouse.PushFailure
+			var step gatehouse.StepFailure
+			c, err := New("http://gatehouse", "k", WithHTTPClient(&http.Client{
+				Transport: answers(func(r *http.Request) (int, http.Header, string) {
+					var into any = &step
+					if strings.Contains(r.URL.Path, "/pushes/") {
+						into = &push
+					}
+					if err := json.NewDecoder(r.Body).Decode(into); err != nil {
+						t.Error(err)
+					}
+					return http.StatusOK, nil, "{}"
+				}),
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			g := NewGuard(c, 0)
+			if _, err := Guarded(g, GuardTool[struct{}]{
+				ActionType: "a", Connector: "c", Operation: "o",
+				Target: func(struct{}) gatehouse.Target { return gatehouse.Target{} },
+			}, func(context.Context, struct{}) (int, error) { return 0, failed }); err != nil {
+				t.Fatal(err)
+			}
+			lease := gatehouse.Lease{Generation: 1}
+			leased := &gatehouse.LeasedPush{
+				Push: &gatehouse.Push{ID: "psh_1", Connector: "c"}, Operation: "o", ProposedChange: "{}", Lease: lease,
+			}
+			if err := errors.Join(g.carryOut(t.Context(), leased, nil), push.Validate()); err != nil {
+				t.Errorf("a push: %v", err)
+			}
+			w := &Worker{Client: c}
+			s := &gatehouse.LeasedStep{Step: &gatehouse.Step{ID: "stp_1"}, Lease: lease}
+			if err := errors.Join(w.report(t.Context(), s, "", failed, nil), step.Validate()); err != nil {
+				t.Errorf("a step: %v", err)
+			}
+		})
+	}
 }

@@ -55,18 +55,42 @@ func (p retryPolicy) backoff(try int) time.Duration {
 // of the server, it pauses and returns nil, or ctx's error if ctx ends first. It returns any other error;
 // once no time is left, it returns every error.
 func (p retryPolicy) outlast(ctx context.Context, try int, left time.Duration, err error) error {
-	var connection *connectionError
-	var e *gatehouse.Error
-	passing := errors.As(err, &connection) || errors.As(err, &e) && e.Code.Retryable() &&
-		(e.Code != gatehouse.CodeInternal || fromServer(e))
-	if !passing || left <= 0 {
+	if !passing(err) || left <= 0 {
 		return err
 	}
 	pause := p.backoff(try)
-	if e != nil {
+	if e, ok := errors.AsType[*gatehouse.Error](err); ok {
 		pause = max(pause, min(time.Duration(e.RetryAfter)*time.Second, maxBackoff))
 	}
 	return sleepAfter(ctx, min(pause, left), err)
+}
+
+// pollUntil is how long the next long poll of a wait lasts, in whole milliseconds.
+func pollUntil(now, deadline time.Time) time.Duration {
+	left := min(max(deadline.Sub(now), 0), gatehouse.MaxWait)
+	return (left + time.Millisecond - 1).Truncate(time.Millisecond)
+}
+
+// again prepares the next poll of a wait, after a poll without news. A poll that was answered before its time was cut
+// off, such as by the stop of its server: then again pauses first, as after a failure. It returns the number of the
+// last try.
+func (p retryPolicy) again(
+	ctx context.Context, try int, start time.Time, poll time.Duration, deadline time.Time,
+) (int, error) {
+	if time.Since(start) >= poll {
+		return -1, nil
+	}
+	return try, sleep(ctx, min(p.backoff(try), time.Until(deadline)))
+}
+
+// passing reports whether an error may pass without a change of the request, such as one during a restart of the
+// server. A gateway's internal error does not: it is the answer of a wrong address.
+func passing(err error) bool {
+	if _, ok := errors.AsType[*connectionError](err); ok {
+		return true
+	}
+	e, ok := errors.AsType[*gatehouse.Error](err)
+	return ok && e.Code.Retryable() && (e.Code != gatehouse.CodeInternal || fromServer(e))
 }
 
 // sleepAfter sleeps after a failed try. If the deadline of ctx passes, the returned error wraps that try's

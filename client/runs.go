@@ -103,13 +103,12 @@ func (c *Client) WaitRun(ctx context.Context, id string, wait time.Duration) (*g
 
 // WatchRun is WaitRun for changes after a position of the run: a change that has already happened
 // is returned at once. A caller that passes the position of the previously returned run misses
-// nothing.
+// nothing. Without a position, a server that stops within the first minute ends the wait early.
 func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Duration) (*gatehouse.Run, error) {
 	deadline := time.Now().Add(wait)
 	for try := 0; ; try++ {
 		start := time.Now()
-		left := deadline.Sub(start)
-		poll := min(max(left, 0), gatehouse.MaxWait).Round(time.Millisecond)
+		poll := pollUntil(start, deadline)
 		q := url.Values{}
 		if poll > 0 {
 			q.Set("wait", poll.String())
@@ -122,12 +121,16 @@ func (c *Client) WatchRun(ctx context.Context, id, since string, wait time.Durat
 			}
 			continue
 		}
-		// An answer before the end of the poll means that something has changed, or that the server stops.
-		if left <= gatehouse.MaxWait || r.Status.Final() || time.Since(start) < poll ||
-			since != "" && r.Position != since {
+		// Without a known position, an answer before the end of the poll means that something has changed, or that the
+		// server stops.
+		changed := since == "" && time.Since(start) < poll || since != "" && r.Position != since
+		if changed || r.Status.Final() || !time.Now().Before(deadline) {
 			return r, nil
 		}
-		since, try = r.Position, -1
+		since = r.Position
+		if try, err = c.retry.again(ctx, try, start, poll, deadline); err != nil {
+			return nil, err
+		}
 	}
 }
 

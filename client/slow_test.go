@@ -40,3 +40,22 @@ func TestSlowCheck(t *testing.T) {
 		transport.CloseIdleConnections()
 	})
 }
+
+// TestSilentHandshake: a connection on which the server never answers the TLS handshake does not hold a call for ever.
+func TestSilentHandshake(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := New("https://gatehouse", "k", WithRetries(0, time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+			here, there := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, there) }()
+			return here, nil
+		}
+		if _, err := c.WhoAmI(t.Context()); err == nil {
+			t.Error("no error")
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,9 +125,8 @@ func (w *Worker) report(
 		_, err := w.Client.CompleteStep(ctx, s.Step.ID, gatehouse.StepResult{Generation: s.Lease.Generation, Output: output})
 		return err
 	}
-	f := gatehouse.StepFailure{Generation: s.Lease.Generation, Code: "handler_failed", Detail: failed.Error()}
-	if f.Detail == "" {
-		f.Detail = "the handler failed"
+	f := gatehouse.StepFailure{
+		Generation: s.Lease.Generation, Code: "handler_failed", Detail: detailOf(failed, "the handler failed"),
 	}
 	var again retryable
 	f.Retryable = errors.As(failed, &again)
@@ -138,9 +138,16 @@ func (w *Worker) report(
 	case errors.Is(failed, errPanic):
 		f.Code = "handler_panicked"
 	}
-	if len(f.Detail) > gatehouse.MaxNotesBytes {
-		f.Detail = strings.ToValidUTF8(f.Detail[:gatehouse.MaxNotesBytes], "")
-	}
 	_, err := w.Client.FailStep(ctx, s.Step.ID, f)
 	return err
+}
+
+// detailOf is the text of an error as the server accepts it in the report of a failure. For an error without a text,
+// it is otherwise.
+func detailOf(failed error, otherwise string) string {
+	s := strings.ReplaceAll(strings.ToValidUTF8(failed.Error(), "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > gatehouse.MaxNotesBytes {
+		s = strings.ToValidUTF8(s[:gatehouse.MaxNotesBytes], "")
+	}
+	return cmp.Or(s, otherwise)
 }

@@ -34,6 +34,10 @@ func TestClientRoundTrip(t *testing.T) {
 	f := newFake()
 	s := newServer(t, f)
 	c := newClient(t, s, client.WithChannel(gatehouse.ViaCLI))
+	// An action that is not settled does not end a wait.
+	settled := testAction()
+	settled.Status = gatehouse.StatusApplied
+	f.values["WaitAction"], f.values["WaitAsked"] = settled, settled
 	proposal := testAction().Proposal
 	dry, roles := false, []gatehouse.Role{gatehouse.RoleViewer}
 	decision := gatehouse.Decision{Decision: gatehouse.Approve, Notes: "<ok> é", Digest: "sha256:aa", Confirm: "12.50",

@@ -1,8 +1,12 @@
 package serve
 
 import (
+	"bytes"
+	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -57,18 +61,13 @@ func TestStopAnswersLongPolls(t *testing.T) {
 	t.Parallel()
 	s, agent, polled := testServer(t, AllRoles())
 	a := servetest.Propose(t, agent, "1")
-	type answer struct {
-		status gatehouse.Status
-		err    error
-	}
-	got := make(chan answer, 1)
+	answers := &firstAnswer{got: make(chan []byte, 1)}
+	client.WithHTTPClient(&http.Client{Transport: answers})(agent)
+	ctx, enough := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
 	go func() {
-		a, err := agent.WaitAction(t.Context(), a.ID, gatehouse.MaxWait, gatehouse.UntilDecided)
-		if err != nil {
-			got <- answer{err: err}
-			return
-		}
-		got <- answer{status: a.Status}
+		_, err := agent.WaitAction(ctx, a.ID, gatehouse.MaxWait, gatehouse.UntilDecided)
+		ended <- err
 	}()
 	for topic := range polled {
 		if topic == a.ID {
@@ -78,9 +77,32 @@ func TestStopAnswersLongPolls(t *testing.T) {
 	if err := s.Close(); err != nil { // as when a request outlasts its grace
 		t.Error(err)
 	}
-	if r := <-got; r.err != nil || r.status != gatehouse.StatusPending {
-		t.Errorf("the poll was answered %q, %v", r.status, r.err)
+	var got gatehouse.Action
+	if err := json.Unmarshal(<-answers.got, &got); err != nil || got.Status != gatehouse.StatusPending {
+		t.Errorf("the poll was answered %q, %v", got.Status, err)
 	}
+	enough()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the wait ended with %v, though nobody has decided", err)
+	}
+}
+
+// firstAnswer is a transport that reports the body of its first answer, or nil for none.
+type firstAnswer struct{ got chan []byte }
+
+func (f *firstAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	var body []byte
+	if err == nil {
+		body, err = io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	select {
+	case f.got <- body:
+	default:
+	}
+	return resp, err
 }
 
 // TestDrain: a server that is about to stop reports that it is not ready, still answers, and closes

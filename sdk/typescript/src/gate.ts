@@ -311,11 +311,13 @@ function names({ entity_type, entity_ref = "", entity_refs = [] }: Target): stri
 function failure(error: unknown): PushFailure {
   const detail = text(error).slice(0, longestDetail).toWellFormed().replaceAll("\0", "\uFFFD");
   if (error instanceof NoEffect) return { kind: error.retry ? "not_sent" : "terminal", code: error.code, detail };
-  return { kind: "ambiguous", code: (error instanceof Error ? error.name : "thrown").slice(0, 64), detail };
+  const code = (error instanceof Error ? error.name : "thrown").slice(0, 64) || "failed";
+  return { kind: "ambiguous", code, detail };
 }
 
+/** What an error says; never empty. */
 function text(error: unknown): string {
-  return error instanceof Error ? error.message || error.name : String(error);
+  return (error instanceof Error ? error.message || error.name : String(error)) || "the function failed";
 }
 
 /** The part of a result that the receipt keeps. */

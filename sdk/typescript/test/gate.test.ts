@@ -74,7 +74,8 @@ test("denied, with the reasons of the policy", async () => {
 });
 
 test("what a failing function knows", async () => {
-  for (const [ref, throws, want] of [["T-6", new Error("broke"), Unknown],
+  const nameless = Object.assign(new Error(""), { name: "" });
+  for (const [ref, throws, want] of [["T-6", new Error("broke"), Unknown], ["T-6a", nameless, Unknown],
     ["T-7", new NoEffect("closed"), Failed]] as const) {
     const { refund } = world({ throws });
     const call = outcome(refund({ order: ref }));
