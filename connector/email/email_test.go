@@ -138,6 +138,28 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestImplicitTLS signs in at a server that offers only PLAIN.
+func TestImplicitTLS(t *testing.T) {
+	t.Parallel()
+	s := mailtest.StartImplicit(t)
+	s.Require("gate", password)
+	cfg := config(s)
+	cfg.TLS = "implicit"
+	c := newConnector(t, cfg)
+	if err := c.Probe(t.Context()); err != nil {
+		t.Errorf("the test call: %v", err)
+	}
+	if _, err := c.Execute(t.Context(), call(hello)); err != nil || len(s.Mails()) != 1 {
+		t.Errorf("%v, %d mails", err, len(s.Mails()))
+	}
+	s.Require("gate", "other")
+	_, err := c.Execute(t.Context(), call(hello))
+	wantFailure(t, err, connector.Terminal, "smtp_535")
+	cfg.CA = ""
+	_, err = newConnector(t, cfg).Execute(t.Context(), call(hello))
+	wantFailure(t, err, connector.NotSent, "unreachable")
+}
+
 // TestFaults: the phase of the dialogue determines what a failure proves.
 func TestFaults(t *testing.T) {
 	t.Parallel()

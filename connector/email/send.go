@@ -61,6 +61,14 @@ func (l *limited) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// mechanisms are the ways to sign in, the preferred one first. go-mail's own discovery leaves out PLAIN and LOGIN
+// with implicit TLS, because it does not see that the connection is encrypted. Where a username is configured,
+// the connection always is: see Config.TLS.
+var mechanisms = []mail.SMTPAuthType{
+	mail.SMTPAuthSCRAMSHA256PLUS, mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1PLUS, mail.SMTPAuthSCRAMSHA1,
+	mail.SMTPAuthNTLM, mail.SMTPAuthCramMD5, mail.SMTPAuthPlain, mail.SMTPAuthLogin,
+}
+
 // client makes a client for the server. Its connection closes when ctx ends.
 func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 	timeout := c.timeout
@@ -91,7 +99,7 @@ func (c *Connector) client(ctx context.Context) (*mail.Client, error) {
 		options = append(options, mail.WithSSL())
 	}
 	if c.username != "" {
-		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover),
+		options = append(options, mail.WithOpportunisticSMTPAuth(mechanisms...),
 			mail.WithUsername(c.username), mail.WithPassword(c.password))
 	}
 	return mail.NewClient(c.server.host, options...)
@@ -176,12 +184,11 @@ func failure(ctx context.Context, m *mail.Msg, err error) *connector.Error {
 	default: // the dialogue ended before the message
 		switch {
 		case answered && code >= 500:
-			e.Kind, e.Detail = connector.Terminal, fmt.Sprintf("the server refuses sender or recipient: %d", code)
+			e.Kind = connector.Terminal
+			e.Detail = fmt.Sprintf("the server refuses the sender, a recipient or the message: %d", code)
 		case answered:
-			e.Kind, e.Detail = connector.NotSent, fmt.Sprintf(
-				"the server does not take sender or recipient now: %d",
-				code,
-			)
+			e.Kind = connector.NotSent
+			e.Detail = fmt.Sprintf("the server does not take the sender, a recipient or the message now: %d", code)
 		default:
 			return unsent(ctx, err)
 		}
@@ -199,7 +206,8 @@ func unsent(ctx context.Context, err error) *connector.Error {
 		e.Detail = "the host has an internal address; nothing was sent"
 	case errors.As(err, &answer) && answer.Code >= 400 && answer.Code < 600:
 		e.Code = fmt.Sprintf("smtp_%d", answer.Code)
-		e.Detail, e.Says = fmt.Sprintf("the server refuses the connection: %d", answer.Code), cut(answer.Msg)
+		e.Detail = fmt.Sprintf("the server refuses the connection or the sign-in: %d", answer.Code)
+		e.Says = cut(answer.Msg)
 		if answer.Code >= 500 {
 			e.Kind = connector.Terminal
 		}

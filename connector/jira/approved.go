@@ -33,14 +33,17 @@ func differs(change gatehouse.JSON, was, now issue) *connector.Error {
 
 // createdDiffers compares a created issue with the approved one. Labels that others have added are no difference.
 func createdDiffers(call connector.Call, made issue) *connector.Error {
-	approved, _ := call.ProposedChange.Get("labels")
+	approved, _ := call.ProposedChange.Get(labelsField)
 	labels := added(approved, markLabel(call))
 	want, _ := labels.Elements()
-	shown, _ := made.value("labels").Elements()
+	shown, _ := made.value(labelsField).Elements()
+	shown = append(shown, made.marks...)
+	got := gatehouse.ArrayJSON(shown...)
 	if !slices.ContainsFunc(want, func(label gatehouse.JSON) bool { return !slices.Contains(shown, label) }) {
-		made.fields = rest.With(made.fields, "labels", labels)
+		got = labels
 	}
-	return differs(rest.With(call.ProposedChange, "labels", labels), issue{}, made)
+	made.fields = rest.With(made.fields, labelsField, got)
+	return differs(rest.With(call.ProposedChange, labelsField, labels), issue{}, made)
 }
 
 // commentDiffers compares a comment with the approved one.

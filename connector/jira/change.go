@@ -42,9 +42,14 @@ func (c *Connector) update(ctx context.Context, call connector.Call) (connector.
 	if failed != nil {
 		return connector.Result{}, failed
 	}
-	body := gatehouse.ObjectJSON(
-		gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fieldsOf(call.ProposedChange)...)},
-	)
+	fields := fieldsOf(call.ProposedChange)
+	for i, m := range fields {
+		if m.Name == labelsField {
+			labels, _ := m.Value.Elements()
+			fields[i].Value = gatehouse.ArrayJSON(append(labels, was.marks...)...)
+		}
+	}
+	body := gatehouse.ObjectJSON(gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fields...)})
 	res, _, failed := c.send(ctx, http.MethodPut, issuePath(call.Target.EntityRef), body, http.StatusNoContent)
 	if failed != nil {
 		return res, failed
@@ -158,7 +163,7 @@ func (c *Connector) leading(ctx context.Context, key, status string) (string, *c
 }
 
 // markLabel is the label of the issue that a call creates.
-func markLabel(call connector.Call) string { return "gatehouse-" + call.TargetKey()[:32] }
+func markLabel(call connector.Call) string { return markPrefix + call.TargetKey()[:32] }
 
 // create creates an issue with a label made from the call's key. An issue that already has the
 // label was created by an earlier call; it is left unchanged, and compared like a new one.
@@ -171,11 +176,11 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 		return rest.MadeBefore(made.key), createdDiffers(call, made)
 	}
 	fields := fieldsOf(call.ProposedChange)
-	labels, _ := call.ProposedChange.Get("labels")
-	fields = slices.DeleteFunc(fields, func(m gatehouse.Member) bool { return m.Name == "labels" })
+	labels, _ := call.ProposedChange.Get(labelsField)
+	fields = slices.DeleteFunc(fields, func(m gatehouse.Member) bool { return m.Name == labelsField })
 	fields = append(fields,
 		gatehouse.Member{Name: "project", Value: gatehouse.MustJSON(map[string]string{"key": call.Target.EntityRef})},
-		gatehouse.Member{Name: "labels", Value: added(labels, markLabel(call))})
+		gatehouse.Member{Name: labelsField, Value: added(labels, markLabel(call))})
 	body := gatehouse.ObjectJSON(gatehouse.Member{Name: "fields", Value: gatehouse.ObjectJSON(fields...)})
 	res, doc, failed := c.send(ctx, http.MethodPost, "/rest/api/3/issue", body, http.StatusCreated)
 	if failed != nil {
@@ -184,7 +189,7 @@ func (c *Connector) create(ctx context.Context, call connector.Call) (connector.
 	if res.ExternalID = rest.Text(doc, "key"); res.ExternalID == "" {
 		return res, &connector.Error{Code: "answer_unreadable", Detail: "Jira answers 201 without the issue's key"}
 	}
-	made, gone, failed := c.read(ctx, res.ExternalID, append(names(call), "labels"))
+	made, gone, failed := c.read(ctx, res.ExternalID, append(names(call), labelsField))
 	if failed != nil || gone {
 		return res, &connector.Error{
 			Code: "not_confirmed", Detail: "the issue was made, but could not be read afterwards",
@@ -210,7 +215,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	label := markLabel(call)
 	query := url.Values{
 		"jql":    {`project = "` + call.Target.EntityRef + `" AND labels = "` + label + `" ORDER BY created`},
-		"fields": {strings.Join(append(names(call), "labels"), ",")}, "maxResults": {"5"},
+		"fields": {strings.Join(append(names(call), labelsField), ",")}, "maxResults": {"5"},
 	}
 	a, failed := c.api.Ask(ctx, http.MethodGet, "/rest/api/3/search/jql", query)
 	if failed != nil {
@@ -229,7 +234,7 @@ func (c *Connector) created(ctx context.Context, call connector.Call) (issue, bo
 	}
 	for _, e := range elements {
 		if i, ok := issueOf(e); ok && strings.HasPrefix(i.key, call.Target.EntityRef+"-") &&
-			strings.Contains(string(i.value("labels")), string(gatehouse.StringJSON(label))) {
+			slices.Contains(i.marks, gatehouse.StringJSON(label)) {
 			return i, true, nil
 		}
 	}

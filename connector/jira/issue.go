@@ -21,10 +21,11 @@ func issuePath(key string, more ...string) string {
 }
 
 // issue is an issue that was read: updated is the time of the last update, fields are the values in
-// the form of proposals.
+// the form of proposals. Their labels are without the marks.
 type issue struct {
 	key, updated string
 	fields       gatehouse.JSON
+	marks        []gatehouse.JSON
 	// formatted are the fields whose document has more than text, so that their text cannot restore them.
 	formatted []string
 }
@@ -76,10 +77,37 @@ func issueOf(doc gatehouse.JSON) (issue, bool) {
 		if t, _ := m.Value.Get("type"); t == `"doc"` && !isPlain(m.Value) {
 			i.formatted = append(i.formatted, m.Name)
 		}
+		if m.Name == labelsField {
+			out[n].Value, i.marks = splitLabels(m.Value)
+		}
 	}
 	i.fields = gatehouse.ObjectJSON(out...)
 	i.updated = rest.Text(i.fields, "updated")
 	return i, i.key != ""
+}
+
+const (
+	labelsField = "labels"
+	// markPrefix begins the label of an issue that a call has created. Proposals do not name such labels, and an update of
+	// the labels keeps them.
+	markPrefix = "gatehouse-"
+)
+
+// splitLabels separates a list of labels into those of proposals and the marks.
+func splitLabels(labels gatehouse.JSON) (own gatehouse.JSON, marks []gatehouse.JSON) {
+	elements, err := labels.Elements()
+	if err != nil {
+		return labels, nil
+	}
+	var others []gatehouse.JSON
+	for _, e := range elements {
+		if label, _ := e.Text(); strings.HasPrefix(label, markPrefix) {
+			marks = append(marks, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	return gatehouse.ArrayJSON(others...), marks
 }
 
 // plain is a field's value in the form of proposals: a document becomes its text, status and type
@@ -144,8 +172,11 @@ func compare(call connector.Call, i issue) connector.State {
 		return rest.OtherVersion(v, i.updated)
 	}
 	return rest.Compare(call, func(m gatehouse.Member) (gatehouse.JSON, bool) {
-		got := i.value(m.Name)
-		return got, holds(m.Value, got)
+		got, want := i.value(m.Name), m.Value
+		if m.Name == labelsField {
+			want, _ = splitLabels(want)
+		}
+		return got, holds(want, got)
 	})
 }
 

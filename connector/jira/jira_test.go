@@ -178,6 +178,47 @@ func TestTexts(t *testing.T) {
 	}
 }
 
+// TestLabelsKeepTheMark: an update of the labels of an issue that Gatehouse has created keeps the label by which the
+// issue is found, and can be reversed.
+func TestLabelsKeepTheMark(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.connector(nil)
+	create := call("create", `{"issuetype":"Task","labels":["hall"],"summary":"Buy a printer"}`, "")
+	made, err := c.Execute(t.Context(), create)
+	connectortest.Must(t, err)
+	first := f.field(made.ExternalID, "labels")
+	elements, _ := first.Elements()
+	if len(elements) != 2 {
+		t.Fatalf("the labels are %s", first)
+	}
+	mark := elements[1]
+
+	update := call("update", `{"labels":["office"]}`, gatehouse.ObjectJSON(gatehouse.Member{Name: "labels", Value: first}))
+	update.Target.EntityRef = made.ExternalID
+	seen, err := c.ReadState(t.Context(), update)
+	if err != nil || !seen.Matches || seen.CurrentState != `{"labels":["hall"]}` {
+		t.Errorf("before: %+v, %v", seen, err)
+	}
+	res, err := c.Execute(t.Context(), update)
+	connectortest.Must(t, err)
+	if got := f.field(made.ExternalID, "labels"); got != gatehouse.ArrayJSON(`"office"`, mark) {
+		t.Errorf("the labels are %s", got)
+	}
+	finding(t, c, update, connector.Present)
+	finding(t, c, create, connector.Inconclusive) // somebody has taken a label away
+
+	back := call("update", res.Reversal.ProposedChange, res.Reversal.CurrentState)
+	back.Target = res.Reversal.Target
+	connectortest.Must(t, c.Validate(back))
+	_, err = c.Execute(t.Context(), back)
+	connectortest.Must(t, err)
+	if got := f.field(made.ExternalID, "labels"); got != first {
+		t.Errorf("after the reversal, the labels are %s", got)
+	}
+	finding(t, c, create, connector.Present)
+}
+
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)
@@ -217,6 +258,7 @@ func TestValidate(t *testing.T) {
 		"another project": other, "a path": path, "blind": call("update", newSummary, ""),
 		"status as a field":  call("update", `{"status":"Done"}`, oldSummary),
 		"our label":          call("create", `{"issuetype":"Task","summary":"x","labels":["gatehouse-1"]}`, ""),
+		"our label, added":   call("update", `{"labels":["gatehouse-1"]}`, `{"labels":["hall"]}`),
 		"lines in a summary": call("update", `{"summary":"a\nb"}`, oldSummary), "no text": call("comment", `{}`, ""),
 		"a state of nothing": call("create", newIssue, oldSummary),
 	})

@@ -13,8 +13,8 @@
 //	update  other RESTlet    C
 //	bulk    our RESTlet      B  one update for each line, with a record of the key for each
 //
-// A repeated create by the record service overwrites what others have changed in the record since the
-// first call.
+// A PUT to an external id that exists overwrites the record. So a later attempt reads first, and leaves a
+// record that is there as it is.
 //
 // "Our RESTlet" is the file restlet/gatehouse_restlet.js, which is deployed to the
 // account. For an update, it makes three transactions: it inserts a record of the idempotency

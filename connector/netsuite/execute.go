@@ -82,9 +82,19 @@ func (c *Connector) update(ctx context.Context, e *entity, call connector.Call) 
 	return res, c.verify(ctx, e, call, &res, id)
 }
 
-// create creates a record with the key as its external id.
+// create creates a record with the key as its external id. A record that an earlier attempt has created is
+// compared, and left unchanged: the same write again would undo what others have changed since.
 func (c *Connector) create(ctx context.Context, e *entity, call connector.Call) (connector.Result, *connector.Error) {
 	eid := "eid:" + call.TargetKey()
+	if call.Attempt > 1 {
+		made, failure := c.readRecord(ctx, e, eid, readsREST)
+		switch {
+		case failure != nil:
+			return connector.Result{}, rest.NothingSent(failure)
+		case made != nil:
+			return c.found(e, call, made), e.asApproved(made, call.ProposedChange)
+		}
+	}
 	r := c.record(http.MethodPut, e, eid)
 	r.SetJSON(e.recordBody(call.ProposedChange))
 	x, failure := c.do(ctx, r)

@@ -139,7 +139,26 @@ func compileFields(at string, fields map[string]Field, linesToo bool) (map[strin
 		}
 		out[name] = f
 	}
-	return out, nil
+	return out, checkDistinct(at, out)
+}
+
+// checkDistinct refuses two fields with the same field in NetSuite: a change could set it twice.
+func checkDistinct(at string, fields map[string]*field) error {
+	seen := make(map[string]string, 2*len(fields))
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		f := fields[name]
+		keys := []string{"field " + f.Field.Field, "rest " + f.REST}
+		if f.Type == typeLines {
+			keys = []string{"sublist " + f.Sublist, "rest " + f.Sublist}
+		}
+		for _, key := range keys {
+			if other, ok := seen[key]; ok {
+				return fmt.Errorf("%s.%s: has the same %s as %s", at, name, key, other)
+			}
+			seen[key] = name
+		}
+	}
+	return nil
 }
 
 func compileField(name string, cfg Field, linesToo bool) (*field, error) {

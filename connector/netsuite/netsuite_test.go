@@ -195,6 +195,32 @@ func TestCreateIsIdempotent(t *testing.T) {
 	}
 }
 
+// TestCreateRetried: a later attempt creates what is missing, and does not undo what others have changed in a record
+// that is there.
+func TestCreateRetried(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	c := newConnector(t, a.config())
+	call := create("vendor", `{"company_name":"Initech","phone":"1"}`)
+	call.Attempt = 2
+	first, err := c.Execute(t.Context(), call)
+	connectortest.Must(t, err)
+	call.Attempt++
+	again, err := c.Execute(t.Context(), call)
+	connectortest.Must(t, err)
+	if again.ExternalID != first.ExternalID || first.ExternalID == "" || again.Reversal == nil || len(a.writes()) != 1 {
+		t.Errorf("%+v after %+v, %v", again, first, a.writes())
+	}
+	record := a.records["vendor/"+first.ExternalID]
+	a.set(func(*account) { record.Fields["phone"] = "2" })
+	call.Attempt++
+	_, err = c.Execute(t.Context(), call)
+	connectortest.WantFailure(t, err, connector.Ambiguous, "not_as_approved")
+	if record.Fields["phone"] != "2" || len(a.writes()) != 1 {
+		t.Errorf("the phone is %v, written by %v", record.Fields["phone"], a.writes())
+	}
+}
+
 // TestLinesAreCreatedAsApproved creates a sales order with lines, and a journal.
 func TestLinesAreCreatedAsApproved(t *testing.T) {
 	t.Parallel()
@@ -408,6 +434,19 @@ func TestConfiguration(t *testing.T) {
 			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{
 				"x": {Field: "x", Type: "integer", Scale: &two},
 			}}
+		},
+		"entities.vendor.fields.telephone: has the same field phone as phone": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"telephone": {Field: "phone"}}}
+		},
+		"entities.vendor.fields.z: has the same rest phone as phone": func(c *netsuite.Config) {
+			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{"z": {Field: "z", REST: "phone"}}}
+		},
+		"entities.bill.fields.lines.lines.q: has the same field quantity as amount": func(c *netsuite.Config) {
+			lines := map[string]netsuite.Field{"amount": {Field: "quantity"}, "q": {Field: "quantity"}}
+			c.Entities["bill"] = netsuite.Entity{
+				Record: "vendorbill", RESTRecord: "vendorBill",
+				Fields: map[string]netsuite.Field{"lines": {Type: "lines", Sublist: "item", Lines: lines}},
+			}
 		},
 		"the same NetSuite value": func(c *netsuite.Config) {
 			c.Entities["vendor"] = netsuite.Entity{Fields: map[string]netsuite.Field{

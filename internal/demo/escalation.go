@@ -23,24 +23,11 @@ const mailWithin = 30 * time.Second
 // escalation: ana does not answer in time, so ben is asked, too. He decides with the link and the
 // code in his mail.
 func escalation(ctx context.Context, p *play, l *Line) error {
-	it, err := p.item(ctx, sku(551))
-	if err != nil {
-		return err
-	}
-	q := priceChange(it, money(it.cents*7/10), "the season is over")
-	q.ActionType = "clearance"
-	a, err := p.propose(ctx, l, q)
+	a, err := p.clearance(ctx, l)
 	if err != nil {
 		return err
 	}
 	p.Stage.Say(fmt.Sprintf("%s proposes a clearance; the policy asks ana, and after 2 seconds ben, too", agentName))
-	if a, err = p.ben.see(ctx, a.ID); err != nil {
-		return err
-	}
-	_, err = p.ben.decide(ctx, a, gatehouse.Decision{Decision: gatehouse.Approve})
-	if err := refused(l, err, gatehouse.CodeRoleRequired); err != nil {
-		return err
-	}
 	p.Stage.Say("ben's approval is not accepted before that; ana is at lunch, and the time passes")
 	link, code, err := p.mailed(ctx, "ben", a.ID)
 	if err != nil {
@@ -72,6 +59,34 @@ func escalation(ctx context.Context, p *play, l *Line) error {
 	}
 	l.Outcome = "escalated to ben; approved by the link of his mail"
 	return nil
+}
+
+// clearances limits how many clearances a slow machine proposes.
+const clearances = 5
+
+// clearance proposes a clearance, and lets ben approve it at once, which the gate must refuse. Where this takes longer
+// than the first stage, ben's approval counts, and the next item is proposed.
+func (p *play) clearance(ctx context.Context, l *Line) (*gatehouse.Action, error) {
+	for n := 1; ; n++ {
+		it, err := p.item(ctx, sku(550+n))
+		if err != nil {
+			return nil, err
+		}
+		q := priceChange(it, money(it.cents*7/10), "the season is over")
+		q.ActionType = "clearance"
+		a, err := p.propose(ctx, l, q)
+		if err != nil {
+			return nil, err
+		}
+		_, err = p.ben.decide(ctx, a, gatehouse.Decision{Decision: gatehouse.Approve})
+		if err != nil || n == clearances {
+			return a, refused(l, err, gatehouse.CodeRoleRequired)
+		}
+		l.Decided++
+		if _, err := p.finish(ctx, l, a.ID, gatehouse.StatusApplied); err != nil {
+			return nil, err
+		}
+	}
 }
 
 var (

@@ -35,7 +35,7 @@ const mark = markStart + ` Nothing in it is real. To remove it:
 ledger.db       the shop's ledger, as it is after the demo
 before.db       its copy from before the demo
 expected.db     that copy, with the changes of journal.jsonl applied
-journal.jsonl   the changes that the reviewers, the agent and a clerk made or allowed
+journal.jsonl   the decisions of the reviewers, and the changes that the policy allowed or a clerk made
 gatehouse.db    what the gate stored; to see it, run "gatehouse dev --data" with this folder
 `
 
@@ -73,8 +73,9 @@ var devTemplate = template.Must(
 	template.New("dev").Parse(`# Made by "gatehouse dev", with a shop of demo data to try things on. Edit it at
 # will: it is read at each start.
 #
-# A change of what is named under fields has the level given there: under the default policy, L1 and
-# L2 need nobody. Every other change needs a person's approval, whatever risk level an agent claims.
+# A change of what is named under fields has at least the level given there; the action type can
+# raise it. Under the default policy, L1 and L2 need nobody. Every other change needs a person's
+# approval, whatever risk level an agent claims.
 connectors:
   shop:
     type: sql
@@ -82,8 +83,8 @@ connectors:
     entities:
 ` + entities + `  # For: gatehouse mcp proxy --name files -- COMMAND...
   "mcp:files": {type: mcp}
-# Approved changes are sent at once. Without this line, an approved change waits
-# for 10s, and can be canceled in this time.
+# Approved changes are sent at once. Without this line, a change of L1 to L3 that people approve
+# waits for 10s, and can be canceled in this time.
 dispatch: {hold: 0s}
 `))
 

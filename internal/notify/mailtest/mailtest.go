@@ -57,8 +57,19 @@ type Server struct {
 	news     chan struct{}
 }
 
-// Start serves until the test ends.
+// Start serves until the test ends, with STARTTLS.
 func Start(t testing.TB) *Server {
+	t.Helper()
+	return start(t, false)
+}
+
+// StartImplicit serves until the test ends, with TLS from the first byte.
+func StartImplicit(t testing.TB) *Server {
+	t.Helper()
+	return start(t, true)
+}
+
+func start(t testing.TB, implicit bool) *Server {
 	t.Helper()
 	cert, ca := certificate(t)
 	s := &Server{CA: ca, news: make(chan struct{}, 1)}
@@ -70,6 +81,9 @@ func Start(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	s.Addr = listener.Addr().String()
+	if implicit {
+		listener = tls.NewListener(listener, server.TLSConfig)
+	}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return s
