@@ -199,8 +199,8 @@ func oneOf(failure *connector.Error, kinds ...connector.Kind) bool {
 	return slices.Contains(kinds, failure.Kind)
 }
 
-// once makes a call, which may send at most one request that changes something. Its failure may be
-// ambiguous only if it sent one.
+// once makes a call, which may send at most four requests, one of which changes something. Its failure
+// may be ambiguous only if it sent that one.
 func (f *Fixture) once(t *testing.T, c connector.Call) (connector.Result, *connector.Error) {
 	t.Helper()
 	requests, changes := f.wire.count()

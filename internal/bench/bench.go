@@ -27,8 +27,9 @@ type Options struct {
 	Scale int
 	// Parked is the number of waiting runs for the figure parked; 0 for 20,000.
 	Parked int
-	// Duration is the time for each figure, for both sides and all rounds together; filling the
-	// stores is not included.
+	// Duration is the time for each figure, for both sides and all rounds together. The figure decide
+	// takes it for each number of clients, the figure cost for each comparison. The time to fill the
+	// stores and the rest of child processes are not included.
 	Duration time.Duration
 	// Rounds is how often the sides alternate; use at least 5 for results.
 	Rounds int

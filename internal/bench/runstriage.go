@@ -50,8 +50,8 @@ func (instant) MaxCost(string, string, gatehouse.JSON) (gatehouse.Decimal, strin
 // triageClients is the number of concurrent runs.
 const triageClients = 16
 
-// triage measures complete runs from start to end, beside the same action proposed, approved and
-// carried out without a run.
+// triage measures complete runs from start to end, beside another action that is proposed, approved
+// and carried out without a run.
 func (r *runner) triage(ctx context.Context) error {
 	setup := Setup{Targets: noopTargets(), Models: instant{}}
 	return r.within(ctx, "triage", setup, 1, func(dbs databases, w *world) (err error) {
@@ -160,7 +160,7 @@ func (t *triager) approve(id string) error {
 	return err
 }
 
-// action does the same as the run's write, without a run.
+// action proposes and approves a price change, and waits until it is applied, without a run.
 func (t *triager) action(n int) error {
 	a, _, err := t.App.Propose(t.agent, proposal(1_000_000+n))
 	if err != nil {

@@ -38,6 +38,8 @@
 //     are not older than its max_age.
 //   - The server remembers an id whose message is gone because somebody deleted
 //     or purged messages: that tenant waits until the duplicate window is over.
+//   - An event is larger than the server accepts: that tenant's feed stops before it
+//     and reports it.
 //   - The stream has an entry that the log lacks, because the store was
 //     restored from an older backup: that tenant's feed stops and reports it,
 //     until the tenant's messages are purged. Continuing would leave a gap that

@@ -19,7 +19,7 @@ func CheckSecret(kind, secret string) error {
 	return err
 }
 
-// ShareKey reports whether two receivers accept the same key. Each then accepts the other's
+// ShareKey reports whether two receivers accept the same key. Each may then accept the other's
 // webhooks, because no signature names the receiver.
 func ShareKey(kind, secret, otherKind, otherSecret string) bool {
 	keys, err := parseSecrets(kind, []byte(secret))

@@ -11,8 +11,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// archive checks rule 22 and applies all other rules to archived actions, as
-// their documents describe them.
+// archive checks rule 22 and applies the rules about actions to archived actions, as
+// their documents describe them. The sums of claims on a ceiling leave them out.
 func (c *checker) archive(ctx context.Context) error {
 	people, err := c.people(ctx)
 	if err != nil {

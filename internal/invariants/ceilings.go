@@ -61,7 +61,8 @@ func (c *checker) heldUntil(a account, at int64) int64 {
 }
 
 // sumClaims sets others of each held claim. It counts the claims of other actions that were held at the beginning
-// of the check. Claims that were released before are missing, so the sum is never too high.
+// of the check. Claims that were released before are missing, so the sum for a claim that was made before the check
+// is never too high.
 func (c *checker) sumClaims(ctx context.Context, tx *sql.Tx, actions []*actionRows) error {
 	if c.heldTotals == nil {
 		if err := c.loadHeld(ctx, tx); err != nil {

@@ -18,7 +18,7 @@ type Options struct {
 	// Tenant, if not "", restricts the listed violations to this tenant and to
 	// the store itself. All violations are counted.
 	Tenant string
-	// Page is the number of actions per snapshot; 0 means 200.
+	// Page is the number of actions, or of runs, per snapshot; 0 means 200.
 	Page int
 	// Progress is called with the done and the approximate total number of
 	// actions; may be nil.

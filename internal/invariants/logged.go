@@ -21,7 +21,7 @@ func (f *actionRows) checkProposed(say sayer) {
 			Proposer string              `json:"proposer"`
 		}{Proposer: l.Actor}
 		if l.Data == "" || json.Unmarshal([]byte(l.Data), &d) != nil {
-			return // checkQuestion or replay reports it
+			return // checkQuestion reports it, if the action has an approval
 		}
 		differ := func(what string, stored, logged any) {
 			if stored != logged {

@@ -21,7 +21,8 @@ type Schema struct{ schema *jsonschema.Schema }
 // maxProblems limits the problems that Check lists.
 const maxProblems = 20
 
-// Compile compiles a JSON Schema 2020-12 without references.
+// Compile compiles a JSON Schema 2020-12 without references. It also refuses $id and $schema, and any
+// object that has a member with such a name, such as a property called $ref.
 func Compile(schema gatehouse.JSON) (*Schema, error) {
 	if !numbersInRange(schema) {
 		return nil, errors.New("a number has an exponent out of range")

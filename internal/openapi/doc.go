@@ -10,7 +10,7 @@
 // C. The level is the highest of these:
 //
 //   - POST, PUT and PATCH: 3; DELETE: 4
-//   - DELETE and PUT without a parameter in the path, and a body that is an array: 5
+//   - DELETE and PUT without a parameter in the path, and a body whose schema has the type array: 5
 //   - a word such as refund or role in operationId, path or tags: 4
 //   - a name with the word bulk, such as bulk_update: 5
 //   - a property that is an amount, a price, a total or a currency: 3; ceilings can use it

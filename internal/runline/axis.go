@@ -8,8 +8,8 @@ import (
 // idleShare: an idle stretch takes at most 1/idleShare of the working time.
 const idleShare = 4
 
-// Axis maps times to positions between 0 and 1. Each stretch in which no step worked takes at
-// most a quarter of the total working time.
+// Axis maps times to positions between 0 and 1. On an axis of [NewAxis], each stretch in which no
+// step worked takes at most a quarter of the total working time, if any step worked at all.
 type Axis struct {
 	// Cuts are the shortened stretches, in order.
 	Cuts   []Cut

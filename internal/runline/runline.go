@@ -34,7 +34,7 @@ type Span struct {
 }
 
 // Spans returns the spans of each step, in order. now is the end of the current spans of an
-// unfinished run. A step that never began, or whose result comes from another run, has none.
+// unfinished run. A step that never became ready, or whose result comes from another run, has none.
 func Spans(d *gatehouse.RunDetail, steps []*gatehouse.Step, now time.Time) [][]Span {
 	if d.FinishedAt != nil {
 		now = *d.FinishedAt

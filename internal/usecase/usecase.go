@@ -51,7 +51,8 @@ func Perform[T any](ctx context.Context, r *Runner, u Case, fn func(gatehouse.Tx
 	return out, nil
 }
 
-// Do is Perform for a use case that returns only an error.
+// Do is Perform for a use case that returns only an error. It stores no answer under the
+// Idempotency-Key.
 func (r *Runner) Do(ctx context.Context, c *gatehouse.Caller, fn func(gatehouse.Tx) error) error {
 	_, err := Perform(ctx, r, Case{By: c}, func(tx gatehouse.Tx) (*struct{}, error) { return nil, fn(tx) })
 	return err

@@ -1,7 +1,7 @@
 // Command planted plants bugs in a copy of the tree, one at a time, and checks that the test named
 // beside each fails.
 //
-//	go run ./internal/model/planted [-run REGEXP] [-report FILE]
+//	go run ./internal/model/planted [-run REGEXP] [-report FILE] [-resume FILE]
 //
 // It fails when a bug is missed, when a planted tree does not build, when a
 // patch no longer applies, or when a test is red without any bug.
