@@ -6,6 +6,7 @@ import (
 
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/connector"
+	"github.com/gatehouse-dev/gatehouse/internal/spelling"
 )
 
 func (o *Operation) levels() connector.Levels {
@@ -24,6 +25,20 @@ func (c *Connector) Floor(call connector.Call) gatehouse.RiskLevel {
 	}
 	undeclared := connector.UndeclaredFloor(call.Operation, false, len(call.Target.EntityRefs) > 0)
 	return o.levels().Of(undeclared, call.ProposedChange)
+}
+
+// Validate implements [connector.Validator]: it refuses a field whose name is another spelling of a declared one,
+// since a target may treat both as one field.
+func (c *Connector) Validate(call connector.Call) error {
+	declared := c.operations[call.Operation].Fields
+	var v gatehouse.Violations
+	for _, field := range connector.Fields(call.ProposedChange) {
+		if near, ok := spelling.Near(field, maps.Keys(declared)); ok {
+			v.Add("/proposed_change"+gatehouse.JoinPointer(field), "is another spelling of %s; use that spelling",
+				gatehouse.Quote(near))
+		}
+	}
+	return v.Err()
 }
 
 // Declarations implements [connector.Declarer].

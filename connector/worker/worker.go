@@ -53,6 +53,7 @@ var (
 	_ connector.Floorer   = (*Connector)(nil)
 	_ connector.Declarer  = (*Connector)(nil)
 	_ connector.Outside   = (*Connector)(nil)
+	_ connector.Validator = (*Connector)(nil)
 )
 
 // New makes a connector.

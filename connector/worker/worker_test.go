@@ -128,3 +128,21 @@ func TestFloors(t *testing.T) {
 		t.Errorf("declared: %+v", got)
 	}
 }
+
+// TestValidate: a field whose name is another spelling of a declared one is refused: it would get past the declared
+// level.
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	c, err := workerconn.New(workerconn.Config{Operations: map[string]workerconn.Operation{
+		"tag": {Floor: 1, Fields: connector.FieldLevels{"price": 3}},
+	}})
+	connectortest.Must(t, err)
+	for change, want := range map[string]gatehouse.Code{
+		`{"price":1}`: "", `{"other":1}`: "", `{"Price":1}`: gatehouse.CodeInvalid, `{" price":1}`: gatehouse.CodeInvalid,
+	} {
+		call := connector.Call{Operation: "tag", ProposedChange: gatehouse.JSON(change)}
+		if code := gatehouse.CodeOf(c.Validate(call)); code != want {
+			t.Errorf("%s: %q, want %q", change, code, want)
+		}
+	}
+}

@@ -199,6 +199,22 @@ func refused(t *testing.T, r request) {
 
 // TestUnusableSecrets: unusable secrets never verify anything; even an empty key would produce
 // MACs.
+// TestManySignatures: the body is hashed once, however many signatures a stranger sends. Each hash allocates.
+func TestManySignatures(t *testing.T) {
+	allocations := func(signatures int) float64 {
+		r := generic()
+		r.header.Set("Webhook-Signature", strings.Repeat("v1, ", signatures))
+		return testing.AllocsPerRun(10, func() {
+			if _, err := r.verify(); gatehouse.CodeOf(err) != gatehouse.CodeBadSignature {
+				t.Errorf("%d signatures: %v", signatures, err)
+			}
+		})
+	}
+	if one, many := allocations(1), allocations(1000); many > 2*one {
+		t.Errorf("1 signature: %.0f allocations, 1000: %.0f", one, many)
+	}
+}
+
 func TestUnusableSecrets(t *testing.T) {
 	t.Parallel()
 	mac := hmac.New(sha256.New, nil)

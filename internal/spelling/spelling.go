@@ -60,16 +60,27 @@ func Near(name string, known iter.Seq[string]) (string, bool) {
 }
 
 // CheckKeys refuses a change in which two keys are spellings of one name, with code invalid: a
-// target may treat both as one field, and a person may notice only one. In a bulk operation,
-// members with the names of targets are rows, not fields.
+// target may treat both as one field, and a person may notice only one. The members of a change of
+// several targets are rows, not fields, if each is an object with the name of a target.
 func CheckKeys(p *gatehouse.Proposal) error {
-	rows := make(map[string]bool, len(p.Target.EntityRefs))
-	for _, ref := range p.Target.EntityRefs {
-		rows[ref] = true
-	}
 	var v gatehouse.Violations
-	Twins(&v, "/proposed_change", p.ProposedChange, func(key string) bool { return rows[key] })
+	Twins(&v, "/proposed_change", p.ProposedChange, rowsOf(p))
 	return v.Err()
+}
+
+// rowsOf returns a function that reports whether a member of the change is a row; nil if no member is.
+func rowsOf(p *gatehouse.Proposal) func(key string) bool {
+	refs := make(map[string]bool, len(p.Target.EntityRefs))
+	for _, ref := range p.Target.EntityRefs {
+		refs[ref] = true
+	}
+	members, _ := p.ProposedChange.Fields()
+	for _, m := range members {
+		if _, err := m.Value.Fields(); err != nil || !refs[m.Name] {
+			return nil
+		}
+	}
+	return func(key string) bool { return refs[key] }
 }
 
 // maxTwins limits the reported keys.

@@ -74,3 +74,23 @@ func TestTwins(t *testing.T) {
 		}
 	}
 }
+
+// TestRowsOrFields: the name of a target exempts a key only where all members are rows: a proposer cannot name a field
+// as a target, so that another spelling of it passes.
+func TestRowsOrFields(t *testing.T) {
+	t.Parallel()
+	for change, ok := range map[string]bool{
+		`{"Price":"9999","price":"1"}`:                false,
+		`{"Price":{"amount":1},"price":"1"}`:          false,
+		`{"Price":{"x":1},"note":{"x":1},"price":{}}`: false,
+		`{"Price":{"x":1},"price":{"x":1}}`:           true, // two rows
+		`{"Price":{"x":1,"X":2},"price":{"x":1}}`:     false,
+		`{"price":"1"}`:                               true,
+	} {
+		p := &gatehouse.Proposal{Target: gatehouse.Target{EntityRefs: []string{"Price", "price"}}}
+		p.ProposedChange = gatehouse.JSON(change)
+		if err := spelling.CheckKeys(p); (err == nil) != ok {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
