@@ -28,7 +28,8 @@ class Retry(Exception):
 def page(step, stop):
     """Pages somebody. A step is executed at least once: step["idempotency_key"]
     is the same in every attempt, so hand it to whatever you call. stop is set
-    when the step is canceled, or is not ours any more."""
+    when the gate says that the step is canceled, or is not ours any more; not
+    while the gate cannot be reached."""
     order = step["input"]
     if order.get("pager") == "busy" and step["attempts"] == 1:
         raise Retry("the pager is busy")

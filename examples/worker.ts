@@ -22,7 +22,8 @@ class Retry extends Error {}
 /**
  * Pages somebody. A step is executed at least once: step.idempotency_key is the
  * same in every attempt, so hand it to whatever you call. stop is aborted when
- * the step is canceled, or is not ours any more.
+ * the gate says that the step is canceled, or is not ours any more; not while the
+ * gate cannot be reached.
  */
 async function page(step: Step, stop: AbortSignal): Promise<unknown> {
   const order = step.input;

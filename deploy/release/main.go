@@ -98,7 +98,8 @@ func release(ctx context.Context, o options) (err error) {
 	return nil
 }
 
-// emptyOut makes the output folder, or empties it. It refuses a folder that has other files than a release.
+// emptyOut makes the output folder, or deletes everything in it. It refuses a folder that has files, but not
+// the checksums of a release, and a folder that contains the repository.
 func (o *options) emptyOut() error {
 	root, err := filepath.Abs(o.root)
 	if err != nil {

@@ -24,8 +24,9 @@ const versionFile = "internal/version/version.go"
 
 var versionLine = regexp.MustCompile(`(?m)^const Number = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
 
-// versioned maps each file that names the version to a regular expression whose group is the
-// version. The version must be the release's, or the file would install another one.
+// versioned maps each deployment file that names the version to a regular expression whose group is the
+// version. The version must be the release's, or the file would install another one. The versions of the SDKs
+// are not checked.
 var versioned = map[string]string{
 	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
 	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,

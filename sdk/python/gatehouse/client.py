@@ -35,8 +35,9 @@ class Client:
 
     Without one of them, or with one that cannot be right, it raises ValueError.
 
-    A call is retried up to retries times while the gate is busy or unreachable. All attempts
-    carry the same Idempotency-Key, so the effect happens once. Threads may share a client.
+    A call, except of leases and heartbeats, is retried up to retries times while the gate is busy or
+    unreachable. All attempts carry the same Idempotency-Key, so the effect happens once. Threads may
+    share a client.
     """
 
     def __init__(self, url: Optional[str] = None, key: Optional[str] = None, *, retries: int = 5) -> None:
@@ -48,7 +49,10 @@ class Client:
         self._opener = urllib.request.build_opener(_NoRedirect)
 
     def propose(self, proposal: Proposal) -> Action:
-        """Proposes a change. If its idempotency_key is already known, the first call's action is returned."""
+        """Proposes a change. A known idempotency_key with the same content returns the first call's action.
+
+        With other content, such as another rationale, the error is 409 duplicate_key.
+        """
         return _action(self._call("POST", "/proposed-actions", proposal))
 
     def get(
@@ -104,7 +108,10 @@ class Client:
         return self._call("POST", _path("proposed-actions", action_id, "comments"), body, patience=patience)
 
     def cancel(self, action_id: str) -> Action:
-        """Withdraws an action that is not decided yet; afterwards, the error is 409 too_late."""
+        """Withdraws a pending action.
+
+        Once it is decided, the error is 409 too_late; during the hold of a rejection, 409 already_decided.
+        """
         answer: Dict[str, Any] = self._call("POST", _path("proposed-actions", action_id, "cancel"))
         return answer["action"]
 
@@ -155,8 +162,9 @@ class Client:
     ) -> Any:
         """Makes a call with retries. A POST is retried only with once, which sends an Idempotency-Key.
 
-        wait is the time of a long poll, and timeout limits the rest of each attempt. With
-        patience, retries go on for that many seconds, and the last one does not wait.
+        wait is the time of a long poll. An attempt fails when the connection is silent for wait + timeout
+        seconds; its whole time has no limit. With patience, retries go on for that many seconds, and the
+        last one does not wait.
         """
         headers = {"Authorization": "Bearer " + self._key, "Accept": "application/json, application/problem+json"}
         data = None

@@ -47,7 +47,10 @@ class NoEffect(GatehouseError):
 
 
 class NotApplied(GatehouseError):
-    """The action has no known, lasting effect; action is its present state."""
+    """The call has no result; action is its present state.
+
+    Except for NoResult, the action has no known, lasting effect.
+    """
 
     def __init__(self, action: Action, words: str) -> None:
         super().__init__(words)

@@ -7,7 +7,8 @@ A call becomes a proposal. The option run says what carries it out:
 - "connector": the function has no effect of its own. It returns the proposed change,
   and the connector carries it out.
 
-Equal calls have the same idempotency key, so they become one action.
+Equal calls have the same idempotency key, so they become one action. Their rationale and current_state
+must be equal too: the gate refuses a known key with other content (409 duplicate_key).
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Gate:
     ) -> Callable[[F], F]:
         """Returns the decorator.
 
-        target is "entity_type/{argument}" or a function of the arguments; key, rationale and
-        current_state may be functions too. operation is the function's name by default.
+        target is "entity_type/{argument}" or a function of the arguments; rationale is a text or such
+        a function, key and current_state are such functions. operation is the function's name by default.
         key identifies the effect; by default it is derived from connector, operation,
         target and change. The arguments must be JSON values. An async function stays
         async and runs in its caller's event loop. The wrapped function's attribute propose
@@ -84,7 +85,7 @@ class Gate:
         """Carries out approved actions of this gate's functions until stop is set.
 
         Use it in a worker process. own limits it to actions that its own principal
-        proposed. It raises APIError when the gate refuses the worker itself.
+        proposed. It raises APIError when the gate refuses the worker itself, or its report of a result.
         """
         while not stop.is_set():
             try:

@@ -22,7 +22,7 @@ def verify_webhook(
     secret is whsec_ and base64; a secret with several lines accepts a signature by any of
     them. body is the request's body byte for byte. tolerance is in seconds, now in seconds
     since 1970. A webhook may arrive twice, with the same webhook-id. Without a valid
-    signature, it raises InvalidSignature.
+    signature, it raises InvalidSignature; for a secret that is not base64, ValueError.
     """
     lower = {name.lower(): value for name, value in headers.items()}
     try:

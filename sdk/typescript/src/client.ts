@@ -19,7 +19,10 @@ export interface ClientOptions {
 
 export interface CallOptions {
   query?: Record<string, string>;
-  /** Sent with a POST, so that retries have one effect. With null, none is sent and the call is not retried. */
+  /**
+   * Sent with a POST, so that retries have one effect. With null, none is sent and the call is not retried.
+   * Pass null for a route that ignores the key: /openapi.json has the header Idempotency-Key for the others.
+   */
   idempotencyKey?: string | null;
   /** The time of a long poll, in seconds; 0 by default. */
   wait?: number;
@@ -54,7 +57,10 @@ export class Client {
     this.#retries = options.retries ?? 5;
   }
 
-  /** Proposes a change. If its idempotency_key is already known, the first call's action is returned. */
+  /**
+   * Proposes a change. A known idempotency_key with the same content returns the first call's action; with
+   * other content, such as another rationale, the error is 409 duplicate_key.
+   */
   async propose(proposal: Proposal, options: { signal?: AbortSignal | undefined } = {}): Promise<Action> {
     return checked(await this.call("POST", "/proposed-actions", proposal, options));
   }
@@ -109,7 +115,10 @@ export class Client {
     return this.call("POST", path("proposed-actions", id, "comments"), body, options);
   }
 
-  /** Withdraws an action that is not decided yet; afterwards, the error is 409 too_late. */
+  /**
+   * Withdraws a pending action. Once it is decided, the error is 409 too_late; during the hold of a
+   * rejection, 409 already_decided.
+   */
   async cancel(id: string): Promise<Action> {
     const answer = await this.call<{ action: Action }>("POST", path("proposed-actions", id, "cancel"));
     return answer.action;
@@ -147,7 +156,10 @@ export class Client {
     return this.call("POST", path("pushes", id, "fail"), { generation, ...failure });
   }
 
-  /** Makes any API call, such as ("GET", "/runs"), with retries. */
+  /**
+   * Makes a call with JSON in both directions and without an edit token, such as ("GET", "/runs"). GET and
+   * POST are retried, PUT and DELETE are not.
+   */
   async call<T>(method: "GET" | "POST" | "PUT" | "DELETE", path: string, body?: unknown,
     options: CallOptions = {}): Promise<T> {
     const { query = {}, wait = 0, timeout = 60, patience, signal } = options;

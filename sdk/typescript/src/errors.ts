@@ -55,7 +55,7 @@ export class NoEffect extends GatehouseError {
   }
 }
 
-/** The action has no known, lasting effect; action is its present state. */
+/** The call has no result; action is its present state. Except for NoResult, it has no known, lasting effect. */
 export class NotApplied extends GatehouseError {
   readonly action: Action;
 

@@ -7,7 +7,9 @@
  * - "connector": the function has no effect of its own. It returns the proposed change,
  *   and the connector carries it out.
  *
- * Equal calls have the same idempotency key, so they become one action.
+ * Equal calls have the same idempotency key, so they become one action. Their rationale and
+ * current_state must be equal too: the gate refuses a known key with other content (409
+ * duplicate_key).
  */
 import { Client, leftUntil, now, seconds, sleep, underWay } from "./client.ts";
 import { APIError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
@@ -128,7 +130,7 @@ export class Gate {
   /**
    * Carries out approved actions of this gate's functions until signal is aborted. Use it in
    * a worker process. own limits it to actions that its own principal proposed. It throws
-   * APIError when the gate refuses the worker itself.
+   * APIError when the gate refuses the worker itself, or its report of a result.
    */
   async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
     const request = { connectors: [...this.#tools.keys()], own: options.own ?? false, wait: "5s",

@@ -49,7 +49,10 @@ export function canonical(value: Json): string {
 
 const deepest = 32;
 
-/** Reports whether JSON preserves a value, depth levels below the top; undefined members are ignored. */
+/**
+ * Reports whether JSON preserves a value, depth levels below the top; undefined members are ignored. A bigint
+ * that a number represents exactly, such as 10n ** 18n, passes too, and is parsed to that number.
+ */
 export function survives(value: unknown, depth = 0): value is Json {
   switch (typeof value) {
     case "boolean":

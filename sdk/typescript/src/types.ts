@@ -31,7 +31,7 @@ export interface Proposal {
   /** Such as 4h. It can only shorten the policy's time. */
   expires_in?: string;
   metadata?: Json;
-  /** Derive it from the task: a second proposal with the same key is the same action. */
+  /** Derive it from the task: a second proposal with the same key and content is the same action. */
   idempotency_key?: string;
 }
 

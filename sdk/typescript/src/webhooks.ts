@@ -16,7 +16,7 @@ export interface VerifyOptions {
  * Verifies a webhook and returns its body as an object. secret is whsec_ and base64; a
  * secret with several lines accepts a signature by any of them. body is the request's body
  * byte for byte. A webhook may arrive twice, with the same webhook-id. Without a valid
- * signature, it throws InvalidSignature.
+ * signature, it throws InvalidSignature; for a secret that is not base64, TypeError.
  */
 export async function verifyWebhook(
   secret: string, headers: HeadersLike, body: string | Uint8Array, options: VerifyOptions = {},
