@@ -181,3 +181,34 @@ func TestCeilingReplicas(t *testing.T) {
 		t.Errorf("%d took the 10 places that were released", n)
 	}
 }
+
+// TestEmptySumsAreDeleted: a sum whose claims are all released has no row.
+func TestEmptySumsAreDeleted(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	ids := fill(t, s, 2)
+	update := func(fn func(gatehouse.Tx) error) {
+		t.Helper()
+		if err := s.Update(t.Context(), gatehouse.DefaultTenant, fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range ids {
+		update(func(tx gatehouse.Tx) error {
+			_, err := tx.ReserveCeilings("act_"+id, gatehouse.CeilingClaim{Ceiling: "c", Scope: id, Amount: "1", Limit: "9",
+				Window: gatehouse.Duration(time.Hour)})
+			return err
+		})
+	}
+	update(func(tx gatehouse.Tx) error { return tx.ReleaseCeilings("act_" + ids[0]) })
+	var n int
+	update(func(x gatehouse.Tx) error {
+		return x.(*tx).each(`SELECT count(*) FROM ceiling_sum WHERE tenant = $1`, func(r *row) error {
+			n = int(r.Int())
+			return nil
+		}, gatehouse.DefaultTenant)
+	})
+	if n != 1 {
+		t.Errorf("%d sums, want 1", n)
+	}
+}

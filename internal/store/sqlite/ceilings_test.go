@@ -127,3 +127,28 @@ func TestSumsOutliveAReadOnlyUpdate(t *testing.T) {
 		t.Errorf("%d sums are known after an Update without writes, want 1", n)
 	}
 }
+
+// TestEmptySumsAreDeleted: a sum whose claims are all released has no row.
+func TestEmptySumsAreDeleted(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	populate(t, s, 2, 1, "86400")
+	rows := func() (n int64) {
+		update(t, s, func(x gatehouse.Tx) (err error) {
+			n, err = x.(*tx).number(`SELECT count(*) FROM ceiling_sum`)
+			return err
+		})
+		return n
+	}
+	for i := range 2 {
+		update(t, s, func(tx gatehouse.Tx) error {
+			_, err := tx.ReserveCeilings(fmt.Sprintf("act_%09d", i+1), gatehouse.CeilingClaim{Ceiling: "c",
+				Scope: fmt.Sprint(i), Amount: "1", Limit: "9", Window: gatehouse.Duration(time.Hour)})
+			return err
+		})
+	}
+	update(t, s, func(tx gatehouse.Tx) error { return tx.ReleaseCeilings("act_000000001") })
+	if n := rows(); n != 1 {
+		t.Errorf("%d sums, want 1", n)
+	}
+}

@@ -154,6 +154,15 @@ WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND counted_at = $4`
 		if _, err := c.exec(sql, at.tenant, at.ceiling, at.scope, at.end, amount); err != nil {
 			return err
 		}
+		if amount < 0 {
+			_, err := c.exec(`
+DELETE FROM ceiling_sum
+WHERE tenant = $1 AND ceiling = $2 AND scope = $3 AND counted_at = $4 AND amount = 0`,
+				at.tenant, at.ceiling, at.scope, at.end)
+			if err != nil {
+				return err
+			}
+		}
 		delete(s.changes, at)
 		s.undo = append(s.undo, func() { s.unstored(at, amount) })
 	}
