@@ -8,6 +8,8 @@ import (
 	"time"
 
 	msqlite "modernc.org/sqlite"
+
+	"github.com/gatehouse-dev/gatehouse"
 )
 
 // BenchmarkConn compares the ways to call the library. It runs the three plain
@@ -124,4 +126,28 @@ func TestUnsupportedArgument(t *testing.T) {
 func bareRows(n int) string {
 	return fmt.Sprintf(`INSERT INTO action WITH RECURSIVE g (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM g WHERE i < %d)
 SELECT printf('%%09d', i), 'default', 'pending', printf('%%0400d', i), NULL, NULL FROM g`, n)
+}
+
+// TestStatementsAreBounded: a reading connection keeps a bounded number of statements, however many combinations of
+// filters it is asked for.
+func TestStatementsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{Readers: 1})
+	for i := range 3 * maxStatements {
+		err := s.View(t.Context(), gatehouse.DefaultTenant, func(tx gatehouse.ReadTx) error {
+			n, err := tx.(*readTx).number(fmt.Sprintf(`SELECT %d`, i))
+			if n != int64(i) {
+				t.Errorf("%d: %d", i, n)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := <-s.readers
+	defer func() { s.readers <- c }()
+	if n := len(c.stmts); n > maxStatements {
+		t.Errorf("%d statements are kept, at most %d should be", n, maxStatements)
+	}
 }

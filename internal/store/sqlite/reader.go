@@ -169,6 +169,10 @@ func (t *readTx) open() error {
 	return err
 }
 
+// maxStatements bounds the statements that a reading connection keeps. The store has some hundred; each combination of
+// the filters of a list adds one.
+const maxStatements = 1000
+
 // close ends a View's transaction and returns its connection.
 func (t *readTx) close() {
 	t.ended = true
@@ -186,5 +190,8 @@ func (t *readTx) close() {
 		t.endInterrupts()
 	}
 	t.c.trim(maxCached)
+	if len(t.c.stmts) > maxStatements {
+		t.c.forget()
+	}
 	t.s.readers <- t.c
 }
