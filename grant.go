@@ -55,8 +55,8 @@ type Grant struct {
 	CreatedAt time.Time `json:"created_at"`
 	// ExpiresAt ends the grant, unless it ends earlier.
 	ExpiresAt time.Time `json:"expires_at"`
-	// EndedAt is set when the grant ended before ExpiresAt, with the reason. EndedBy names what
-	// ended it: a principal, itself or by its action, a sign-in provider, or "somebody at the
+	// EndedAt is set when the grant ended before ExpiresAt, with the reason. EndedBy names the
+	// principal whose request or action ended it, or a sign-in provider, or "somebody at the
 	// machine".
 	EndedAt   *time.Time `json:"ended_at,omitempty"`
 	EndedBy   string     `json:"ended_by,omitempty"`

@@ -278,7 +278,7 @@ type Mandate struct {
 	PausedAction string     `json:"paused_action,omitempty"`
 	// EndedAt is set when the mandate ended before ExpiresAt.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
-	// EndedBy names what ended the mandate: a principal, itself or by its action, a sign-in
+	// EndedBy names the principal whose request or action ended the mandate, or a sign-in
 	// provider, or "somebody at the machine"; "" for none.
 	EndedBy string `json:"ended_by,omitempty"`
 	// EndReason says why it ended early.

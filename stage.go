@@ -184,8 +184,9 @@ func (a *Action) See(now time.Time) {
 // HeldRejection returns the vote that rejects a pending action, and the time at which
 // the rejection takes effect: the end of the hold, or of the question where that is
 // earlier. Until then the action stays pending, nobody can decide it, and Undo can
-// take the rejection back; if the run or the task no longer waits, the rejection takes
-// effect at once. The vote is nil for an action without a held rejection.
+// take the rejection back. It takes effect at once if nothing waits for the action any
+// longer: the workflow run that proposed it has ended, or its callback's task is gone.
+// The vote is nil for an action without a held rejection.
 func (a *Action) HeldRejection() (v *Vote, at time.Time) {
 	if a.Status != StatusPending || a.Approval == nil {
 		return nil, at

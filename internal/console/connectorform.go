@@ -294,8 +294,8 @@ func (p *connectorForm) anyFilled(path string, keys []ConnectorKey) bool {
 	return slices.ContainsFunc(keys, func(k ConnectorKey) bool { return p.filled(below(path, k.Name)) })
 }
 
-// faulty reports whether the fault names the path, with the names or the numbers of its rows. No fault
-// contains the mark "!".
+// faulty reports whether the fault is about the field of a path. A fault's text has the path itself, or the path with
+// the names of its rows in place of their numbers; it never has the mark "!".
 func (p *connectorForm) faulty(path string) bool {
 	path = strings.TrimSuffix(path, "!")
 	text := " " + p.fault

@@ -45,7 +45,7 @@ func newApproval(
 	if ap.CountAnswerers(from.opened.Answerers) >= ap.Required {
 		return ap, "", nil
 	}
-	// The opened answerers may be incomplete, so check all people.
+	// The answerers that OpenProposal returned may be incomplete, so check all people.
 	why, err = unanswerable(tx, ap, v, exclusion{proposer, a.OnBehalfOf, find}, asker)
 	return ap, why, err
 }

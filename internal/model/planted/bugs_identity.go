@@ -61,7 +61,7 @@ func identityBugs() []bug {
 			"TestModel"),
 		plant("a cached caller is accepted without its key", "promise 2", "internal/usecase/usecase.go",
 			"if !c.Cached.Verified {", "if false {", postgres, "TestCachedCaller"),
-		plant("only the opened answerers are counted", "8", "internal/gate/answerable.go",
+		plant("only the answerers that OpenProposal returned are counted", "8", "internal/gate/answerable.go",
 			"if n >= ap.Required {", "if n >= ap.Required && len(people) < 0 {", gate, "TestManyMayAnswer"),
 		plant("people who could answer before a change still count", "8", sqlite+"/people.go",
 			"\tp.byAudience = nil\n", "", sqlite, "TestWriterSeesPeopleAsTheyAre"),
