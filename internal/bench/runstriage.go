@@ -107,7 +107,7 @@ func (r *runner) triage(ctx context.Context) error {
 			p50.add(ours.p50(), bare.p50())
 			cpu.add(ours.cpuEach(), bare.cpuEach())
 		}
-		is := "the same action proposed, approved and applied without a run"
+		is := "a price change proposed, approved and applied without a run"
 		name := fmt.Sprintf("runs from start to end, %d at a time", triageClients)
 		r.report(Line{Figure: "triage", Name: name, Unit: "/s", Baseline: is}, rate)
 		r.report(Line{Figure: "triage", Name: "a run from start to end, p50", Unit: "ms", Baseline: is, Lower: true}, p50)

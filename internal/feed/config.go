@@ -76,9 +76,10 @@ func (c Config) Validate() error {
 	case !plainURL(c.URL):
 		return errURL
 	case len(c.Prefix) > 64 || !prefixForm.MatchString(c.Prefix):
-		return fmt.Errorf("nats.prefix: must be letters, digits, _ and - with dots between: %s", gatehouse.Quote(c.Prefix))
+		return fmt.Errorf("nats.prefix: must be at most 64 letters, digits, _ and -, with dots between: %s",
+			gatehouse.Quote(c.Prefix))
 	case len(c.Stream) > 64 || !streamForm.MatchString(c.Stream):
-		return fmt.Errorf("nats.stream: must be letters, digits, _ and -: %s", gatehouse.Quote(c.Stream))
+		return fmt.Errorf("nats.stream: must be at most 64 letters, digits, _ and -: %s", gatehouse.Quote(c.Stream))
 	case c.MaxAge < minMaxAge:
 		return errors.New("nats.max_age: must be at least 10m")
 	case c.Replicas < 1 || c.Replicas > 5:
@@ -185,8 +186,8 @@ func (o *outage) over() {
 }
 
 var errURL = errors.New(
-	"nats.url: cannot be parsed: in user and password, percent-encode every character except letters, digits and " +
-		"- . _ ~ (@ as %40, / as %2F, , as %2C)")
+	"nats.url: must be nats://, tls://, ws:// or wss:// with a host; in user and password, percent-encode every " +
+		"character except letters, digits and - . _ ~ (@ as %40, / as %2F, , as %2C)")
 
 // CheckURL returns an error if addresses are not well-formed. The error does not
 // quote the addresses, which may contain a password.

@@ -431,6 +431,12 @@ WHERE name = 'ben' AND tenant = 'default'`, 23, "", true},
 		{"a secret that nobody set", `INSERT INTO secret (tenant, name, version, set_at, set_by, revoked_at, revoked_by)
 VALUES ('default', 'shop-token', 1, 1, 'prn_x', 2, 'prn_x')`, 23, "", true},
 		{"another type", `UPDATE action SET action_type = 'note' WHERE seq = ` + where("pending"), 23, "pending", true},
+		{"an unreadable proposal of an allowed action",
+			`UPDATE audit_leaf SET body = replace(body, '"action_type":"', '"action_type":1,"x":"')
+				WHERE action_id = (SELECT id FROM action WHERE seq = ` + where("allowed") + `)`, 23, "allowed", false},
+		{"a denied proposal without data",
+			`UPDATE audit_leaf SET body = replace(body, '"data":{', '"x":{')
+				WHERE action_id = (SELECT id FROM action WHERE seq = ` + where("denied") + `)`, 23, "denied", false},
 		{"another level", `UPDATE action SET risk = 1 WHERE seq = ` + where("pending"), 23, "pending", true},
 		{"another proposer", `UPDATE action SET proposer_id = (SELECT id FROM principal
 				WHERE name = 'cy' AND tenant = 'default') WHERE seq = ` + where("pending"), 23, "pending", true},

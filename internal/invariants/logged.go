@@ -21,7 +21,8 @@ func (f *actionRows) checkProposed(say sayer) {
 			Proposer string              `json:"proposer"`
 		}{Proposer: l.Actor}
 		if l.Data == "" || json.Unmarshal([]byte(l.Data), &d) != nil {
-			return // checkQuestion reports it, if the action has an approval
+			say(23, "the log's entry of its proposal is unreadable")
+			return
 		}
 		differ := func(what string, stored, logged any) {
 			if stored != logged {

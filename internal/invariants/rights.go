@@ -274,7 +274,8 @@ func (f *actionRows) checkQuestion(say sayer) {
 			Question string `json:"question"`
 		}
 		if l.Data == "" || json.Unmarshal([]byte(l.Data), &d) != nil || d.Question != f.approval.question {
-			say(23, "the approval's people, number of votes or expiry differ from the log")
+			say(23, "what the approval asks (people, number of votes, times, schedule, value to retype or subject) "+
+				"differs from the log")
 		}
 		return
 	}

@@ -3,6 +3,7 @@ package openapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -285,10 +286,14 @@ func (b *builder) pathOf(all map[string]map[string]any) error {
 	for i, m := range places {
 		out.WriteString(b.path[at:m[0]])
 		name := b.path[m[2]:m[3]]
+		about := all["path "+name]
 		if i == len(places)-1 {
+			if b.isSecret(about) {
+				return needsPassword(name)
+			}
 			out.WriteString("{entity_ref}")
 		} else {
-			if err := b.place(name, all["path "+name]); err != nil {
+			if err := b.place(name, about); err != nil {
 				return err
 			}
 			out.WriteString("{proposed_change." + name + "}")
@@ -304,6 +309,9 @@ func (b *builder) pathOf(all map[string]map[string]any) error {
 func (b *builder) place(name string, about map[string]any) error {
 	if name == "" || name == "body" || strings.ContainsAny(name, `{}"\`) {
 		return fmt.Errorf("its parameter %s has an unsupported name", gatehouse.Quote(name))
+	}
+	if b.isSecret(about) {
+		return needsPassword(name)
 	}
 	schema := any(map[string]any{"type": []any{"string", "number", "boolean"}})
 	if about["schema"] != nil {
@@ -326,7 +334,26 @@ func (b *builder) place(name string, about map[string]any) error {
 	return nil
 }
 
+// isSecret reports whether a parameter is a password, or a credential that a security scheme names.
+func (b *builder) isSecret(about map[string]any) bool {
+	schemas := []any{about["schema"]}
+	content, _ := about["content"].(map[string]any) // instead of schema
+	for _, v := range content {
+		media, _ := v.(map[string]any)
+		schemas = append(schemas, media["schema"])
+	}
+	return b.doc.credentials[idOf(about["in"], about["name"])] || slices.ContainsFunc(schemas, func(schema any) bool {
+		c := &converter{doc: b.doc, left: maxSchema}
+		_, err := c.convert(schema, false)
+		return errors.Is(err, errPassword)
+	})
+}
+
 var keyHeader = regexp.MustCompile(`(?i)^(x-)?([a-z]+-)?idempoten(cy|t)(-?key)?$`)
+
+// credentialHeader matches the names of headers that are credentials even if no security scheme names them.
+var credentialHeader = regexp.MustCompile(
+	`(?i)api[_-]?key|secret|passw|credential|authorization|(access|api|auth)[_-]?token`)
 
 func (b *builder) header(name string, required bool, about map[string]any) error {
 	switch folded := strings.ToLower(name); {
@@ -343,6 +370,8 @@ func (b *builder) header(name string, required bool, about map[string]any) error
 			b.why = append(b.why, "class B: header "+name)
 		}
 		b.entry["conditional"] = map[string]any{"header": name, "from": "version"}
+	case required && (b.doc.credentials[idOf("header", name)] || credentialHeader.MatchString(name)):
+		b.why = append(b.why, "header "+name+" is a credential, which the connector must send, and was left out")
 	case required:
 		if err := b.place(name, about); err != nil {
 			return err
@@ -391,14 +420,16 @@ func (b *builder) body() (schema any, notes []string, err error) {
 	if in == nil {
 		in = map[string]any{}
 	}
-	kinds, _ := json.Marshal(in["type"])
-	array := strings.Contains(string(kinds), `"array"`)
+	stated := kinds(in)
+	array := strings.Contains(stated, `"array"`)
 	if array {
 		b.raise(gatehouse.L5, "bulk: the body is an array")
 	}
-	object := in["type"] == nil || strings.Contains(string(kinds), `"object"`)
-	if b.envelope == nil && object && !array {
-		in["type"] = "object"
+	object := !array && (stated == "" || strings.Contains(stated, `"object"`))
+	if object && (b.envelope == nil || in["type"] == nil) {
+		in["type"] = "object" // without a type, it could be an array
+	}
+	if object && b.envelope == nil {
 		if b.method == "DELETE" {
 			b.entry["body"] = `"{proposed_change}"`
 		}
@@ -406,6 +437,25 @@ func (b *builder) body() (schema any, notes []string, err error) {
 	}
 	b.entry["body"] = `"{proposed_change.body}"`
 	return b.wrapped(in), c.notes, nil
+}
+
+// kinds returns the types, as JSON, that a converted schema states itself or within allOf; "" for none. Without a type,
+// items state an array.
+func kinds(v any) string {
+	in, _ := v.(map[string]any)
+	if in["type"] != nil {
+		text, _ := json.Marshal(in["type"])
+		return string(text)
+	}
+	var stated string
+	if in["items"] != nil || in["prefixItems"] != nil {
+		stated = `"array"`
+	}
+	parts, _ := in["allOf"].([]any)
+	for _, part := range parts {
+		stated += kinds(part)
+	}
+	return stated
 }
 
 func (b *builder) noBody() any {

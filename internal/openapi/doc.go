@@ -10,9 +10,14 @@
 // C. The level is the highest of these:
 //
 //   - POST, PUT and PATCH: 3; DELETE: 4
-//   - DELETE and PUT without a parameter in the path, and a body whose schema has the type array: 5
+//   - DELETE and PUT without a parameter in the path, and a body whose schema has the type array, itself or within
+//     allOf, or items without a type: 5. A body without a type must be an object
 //   - a word such as refund or role in operationId, path or tags: 4
 //   - a name with the word bulk, such as bulk_update: 5
 //   - a property that is an amount, a price, a total or a currency: 3; ceilings can use it
 //   - x-gatehouse-risk
+//
+// Proposals are stored, so passwords are kept out of them. An optional property that is a password is left out, and so
+// is an operation that needs one. A required header that a security scheme or its name makes a credential is not part
+// of the change: the connector's auth or headers must send it.
 package openapi

@@ -176,6 +176,31 @@ func TestSchemas(t *testing.T) {
 			`{"additionalProperties":false,"properties":{"a":{"type":"string"},"id":false},"required":["a"],"type":"object"}`},
 		"a password": {"3.1.0", `{type: object, properties: {p: {type: string, format: password}}}`, "",
 			`{"additionalProperties":false,"properties":{"p":false},"type":"object"}`},
+		"a password or null": {"3.1.0", `{type: object, properties: {` +
+			`a: {anyOf: [{type: string, format: password}, {type: 'null'}]}, ` +
+			`b: {oneOf: [{type: 'null'}, {$ref: '#/components/schemas/P'}]}, ` +
+			`c: {type: [string, 'null'], format: password}, d: {anyOf: [{type: string}, {type: 'null'}]}}}`,
+			`P: {type: string, format: password}`,
+			`{"additionalProperties":false,"properties":{"a":false,"b":false,"c":false,` +
+				`"d":{"anyOf":[{"type":"string"},{"type":"null"}]}},"type":"object"}`},
+		"parts that are passwords": {"3.1.0", `{type: object, properties: {` +
+			`a: {type: array, items: {$ref: '#/components/schemas/P'}}, ` +
+			`b: {type: object, additionalProperties: {$ref: '#/components/schemas/P'}}}}`,
+			`P: {type: string, format: password}`,
+			`{"additionalProperties":false,"properties":{"a":false,"b":false},"type":"object"}`},
+		"what a property brings along": {"3.1.0", `{type: object, properties: {a: {type: string}}, ` +
+			`dependentSchemas: {a: {required: [b], properties: {b: {type: object, properties: {c: {type: string}}}}}}}`, "",
+			`{"dependentSchemas":{"a":{"properties":{"b":{"additionalProperties":false,` +
+				`"properties":{"c":{"type":"string"}},"type":"object"}},"required":["b"]}},` +
+				`"properties":{"a":{"type":"string"}},"type":"object","unevaluatedProperties":false}`},
+		"a condition": {"3.1.0", `{type: object, properties: {a: {type: string}}, if: {required: [a]}, ` +
+			`then: {properties: {b: {type: string}}}}`, "",
+			`{"if":{"required":["a"]},"properties":{"a":{"type":"string"}},"then":{"properties":{"b":{"type":"string"}}},` +
+				`"type":"object","unevaluatedProperties":false}`},
+		"elements of a part": {"3.1.0",
+			`{type: object, properties: {l: {allOf: [{type: array, prefixItems: [{properties: {a: {type: string}}}]}]}}}`, "",
+			`{"additionalProperties":false,"properties":{"l":{"allOf":[{"prefixItems":[{"additionalProperties":false,` +
+				`"properties":{"a":{"type":"string"}}}],"type":"array"}],"unevaluatedProperties":false}},"type":"object"}`},
 		"allOf of 3.0": {"3.0.3",
 			`{type: object, required: [id, a], properties: {id: {readOnly: true, allOf: [{$ref: '#/components/schemas/A'}]}, ` +
 				`r: {allOf: [{$ref: '#/components/schemas/R'}]}, a: {allOf: [{$ref: '#/components/schemas/A'}]}, ` +
@@ -300,6 +325,95 @@ func TestLeftOut(t *testing.T) {
 			document("3.1.0", `/a: {post: {operationId: bad, `+operation+`}}, /b: {post: {operationId: good, `+rest+`}}`, ""))
 		if got := api.LeftOut["bad"]; !strings.HasPrefix(got, want) || len(api.Operations) != 1 {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestArrays: a body that may be an array has the level 5, also beside parameters; one without a type is an object.
+func TestArrays(t *testing.T) {
+	t.Parallel()
+	const query = `parameters: [{name: q, in: query, required: true, schema: {type: string}}],`
+	const schemas = `A: {type: array, items: {type: string}}, O: {type: object, properties: {a: {type: string}}}`
+	for about, array := range map[string]bool{
+		``:           false,
+		`schema: {}`: false,
+		`schema: {properties: {a: {type: string}}}`:                              false,
+		`schema: {oneOf: [{type: array, items: {}}, {type: object}]}`:            false,
+		`schema: {$ref: '#/components/schemas/O', title: T}`:                     false,
+		`schema: {items: {type: string}}`:                                        true,
+		`schema: {$ref: '#/components/schemas/A', title: T}`:                     true,
+		`schema: {type: [array, object], items: {}}`:                             true,
+		`schema: {allOf: [{minItems: 1}, {$ref: '#/components/schemas/A'}]}`:     true,
+		`schema: {allOf: [{allOf: [{prefixItems: [{type: string}]}]}]}`:          true,
+		`schema: {type: object, properties: {a: {type: array, items: {}}}}`:      false,
+		`schema: {allOf: [{type: object, properties: {a: {type: [array]}}}]}`:    false,
+		`schema: {type: object, allOf: [{$ref: '#/components/schemas/O'}]}`:      false,
+		`schema: {allOf: [{anyOf: [{type: array, items: {}}, {type: string}]}]}`: false,
+	} {
+		for _, parameters := range []string{"", query} {
+			src := document("3.1.0", `/a: {post: {operationId: op, `+parameters+
+				`requestBody: {content: {application/json: {`+about+`}}}, responses: {'200': {description: ok}}}}`, schemas)
+			op := derive(t, src).Operations["op"]
+			if want := "bulk: the body is an array"; slices.Contains(op.Why, want) != array || (op.Floor == 5) != array {
+				t.Errorf("%s %s: level %d, %q", parameters, about, op.Floor, op.Why)
+			}
+			body, _ := op.Entry["schema"].(map[string]any)
+			if properties, _ := body["properties"].(map[string]any); parameters != "" {
+				body, _ = properties["body"].(map[string]any)
+			}
+			if !array && body["type"] != "object" {
+				t.Errorf("%s %s: the body is %v", parameters, about, body)
+			}
+		}
+	}
+}
+
+// TestParametersWithSecrets: no parameter brings a password or a credential into the proposals. The connector sends the
+// headers with credentials; other parameters leave the operation out.
+func TestParametersWithSecrets(t *testing.T) {
+	t.Parallel()
+	const scheme = `}, securitySchemes: {h: {type: apiKey, in: header, name: x-acme-sign}, ` +
+		`q: {$ref: '#/components/securitySchemes/r'}, r: {type: apiKey, in: query, name: sig}`
+	derived := func(path, in, name, about string) *openapi.API {
+		if strings.Contains(path, "{id}") {
+			about += `}, {name: id, in: path, required: true, schema: {type: string}`
+		}
+		return derive(t, document("3.1.0", `'`+path+`': {post: {operationId: op, parameters: [{name: `+name+`, in: `+in+
+			`, required: true, `+about+`}], responses: {'200': {description: ok}}}}, `+
+			`/b: {post: {operationId: good, responses: {'200': {description: ok}}}}`, scheme))
+	}
+	const text, password = `schema: {type: string}`, `schema: {type: string, format: password}`
+	for _, test := range []struct{ path, in, name, about string }{
+		{"/a", "query", "pin", password},
+		{"/a", "query", "pin", `schema: {anyOf: [{type: string, format: password}, {type: 'null'}]}`},
+		{"/a", "header", "X-Pin", password},
+		{"/a/{pin}/x/{id}", "path", "pin", password},
+		{"/a/{pin}", "path", "pin", password},
+		{"/a", "query", "sig", text},
+		{"/a", "query", "pin", `content: {text/plain: {` + password + `}}`},
+	} {
+		api := derived(test.path, test.in, test.name, test.about)
+		want := "it needs the password " + test.name + ", which proposals would contain"
+		if got := api.LeftOut["op"]; got != want {
+			t.Errorf("%v: left out because %q, want %q", test, got, want)
+		}
+	}
+	for _, name := range []string{"X-Api-Key", "apikey", "X-Auth-Token", "Proxy-Authorization", "X-Acme-Sign"} {
+		api := derived("/a", "header", name, text)
+		op := api.Operations["op"]
+		if op.Entry["headers"] != nil || strings.Contains(fmt.Sprint(op.Entry["schema"]), name) ||
+			!slices.Contains(op.Why, "header "+name+" is a credential, which the connector must send, and was left out") {
+			t.Errorf("%s: %v, %q, %q", name, op.Entry, op.Why, api.LeftOut)
+		}
+	}
+	for in, name := range map[string]string{"query": "x-acme-sign", "header": "sig", "path": "sig"} {
+		path := "/a"
+		if in == "path" {
+			path = "/a/{sig}/x/{id}"
+		}
+		api := derived(path, in, name, text)
+		if op := api.Operations["op"]; !strings.Contains(fmt.Sprint(op.Entry["schema"]), name) {
+			t.Errorf("%s in %s: %v, %q", name, in, op.Entry, api.LeftOut)
 		}
 	}
 }

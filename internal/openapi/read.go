@@ -34,6 +34,8 @@ type document struct {
 	root    map[string]any
 	version string // such as 3.1.0
 	sha256  string
+	// credentials has the parameters that the security schemes name, as idOf returns them.
+	credentials map[string]bool
 }
 
 // read parses and validates a document.
@@ -61,7 +63,30 @@ func read(src []byte) (*document, error) {
 	if err := localOnly(root); err != nil {
 		return nil, err
 	}
+	d.credentials = d.schemes()
 	return d, validate(root)
+}
+
+// idOf identifies a parameter by its place and name. Names of headers do not distinguish case.
+func idOf(in, name any) string {
+	id := fmt.Sprint(in, " ", name)
+	if in == "header" {
+		id = strings.ToLower(id)
+	}
+	return id
+}
+
+// schemes returns the parameters that the security schemes name.
+func (d *document) schemes() map[string]bool {
+	components, _ := d.root["components"].(map[string]any)
+	all, _ := components["securitySchemes"].(map[string]any)
+	out := map[string]bool{}
+	for _, v := range all {
+		if s := d.resolve(v); s["type"] == "apiKey" {
+			out[idOf(s["in"], s["name"])] = true
+		}
+	}
+	return out
 }
 
 func parse(src []byte) (any, error) {

@@ -38,6 +38,8 @@ var (
 	}
 	holdsList = []string{"allOf", "anyOf", "oneOf", "prefixItems"}
 	holdsMap  = []string{"patternProperties", "dependentSchemas"}
+	// conditional hold schemas that may name further properties of the same object.
+	conditional = []string{"if", "then", "else", "dependentSchemas"}
 	// siblings have an effect beside $ref in OpenAPI 3.1.
 	siblings = slices.Concat(copied, holdsOne, holdsList, holdsMap, []string{"pattern", "properties", "required"})
 )
@@ -57,6 +59,13 @@ func (c *converter) note(format string, args ...any) {
 	}
 }
 
+// errPassword: a schema, or a part of it that is not a property, is a password.
+var errPassword = errors.New("it needs a password, which proposals would contain")
+
+func needsPassword(name string) error {
+	return fmt.Errorf("it needs the password %s, which proposals would contain", name)
+}
+
 // convert converts a schema. open is true if other schemas may add properties, as within allOf.
 func (c *converter) convert(v any, open bool) (any, error) {
 	if b, ok := v.(bool); ok {
@@ -68,6 +77,9 @@ func (c *converter) convert(v any, open bool) (any, error) {
 	}
 	if c.left--; c.left < 0 {
 		return nil, fmt.Errorf("its schema has more than %d parts", maxSchema)
+	}
+	if in["format"] == "password" {
+		return nil, errPassword
 	}
 	ref, isRef := in["$ref"].(string)
 	if !isRef {
@@ -122,7 +134,7 @@ func (c *converter) plain(in map[string]any, open bool) (any, error) {
 		composed = composed || name != "prefixItems"
 		all := make([]any, len(list))
 		for i, e := range list {
-			one, err := c.convert(e, open || name != "prefixItems")
+			one, err := c.convert(e, name != "prefixItems")
 			if err != nil {
 				return nil, err
 			}
@@ -137,9 +149,11 @@ func (c *converter) plain(in map[string]any, open bool) (any, error) {
 				return nil, err
 			}
 			out[name] = one
+			composed = composed || slices.Contains(conditional, name)
 		}
 	}
 	for _, name := range holdsMap {
+		composed = composed || in[name] != nil && slices.Contains(conditional, name)
 		if err := c.each(in[name], out, name); err != nil {
 			return nil, err
 		}
@@ -170,7 +184,7 @@ func (c *converter) each(v any, out map[string]any, name string) error {
 	}
 	all := make(map[string]any, len(in))
 	for _, key := range slices.Sorted(maps.Keys(in)) {
-		one, err := c.convert(in[key], false)
+		one, err := c.convert(in[key], slices.Contains(conditional, name))
 		if err != nil {
 			return err
 		}
@@ -180,28 +194,26 @@ func (c *converter) each(v any, out map[string]any, name string) error {
 	return nil
 }
 
-// properties converts the properties that may be sent: not those that are read-only, and no
-// passwords, because proposals are stored. It finds both as declares does: not within anyOf or oneOf.
+// properties converts the properties that may be sent: not those that are read-only, as declares finds them, which is
+// not within anyOf or oneOf; and not those of which a part is a password, because proposals are stored.
 func (c *converter) properties(in, out map[string]any) error {
 	required := texts(in["required"])
 	all, _ := in["properties"].(map[string]any)
 	made := make(map[string]any, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		password := c.doc.declares(all[name], "format", "password")
-		switch {
-		case c.doc.declares(all[name], "readOnly", true):
+		if c.doc.declares(all[name], "readOnly", true) {
 			made[name] = false
 			required = slices.DeleteFunc(required, func(r string) bool { return r == name })
 			continue
-		case password && slices.Contains(required, name):
-			return fmt.Errorf("it needs the password %s, which proposals would contain", name)
-		case password:
-			c.note("%s is a password, and was left out", name)
-			made[name] = false
-			continue
 		}
 		one, err := c.convert(all[name], false)
-		if err != nil {
+		switch {
+		case errors.Is(err, errPassword) && slices.Contains(required, name):
+			return needsPassword(name)
+		case errors.Is(err, errPassword):
+			c.note("%s is a password, and was left out", name)
+			one = false
+		case err != nil:
 			return err
 		}
 		made[name] = one
