@@ -109,6 +109,8 @@ func nothingChanges(p *actionPage) string {
 	switch {
 	case len(p.payload.same) > 0:
 		return "No visible change: every field is rewritten with its present value."
+	case card.DeletesAll(p.a) && len(p.a.Target.EntityRefs) > 1:
+		return "Each record is deleted as a whole."
 	case card.DeletesAll(p.a):
 		return "The whole record is deleted."
 	}

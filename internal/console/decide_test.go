@@ -255,10 +255,13 @@ func TestADeletionIsCalledOne(t *testing.T) {
 	bot, ana := w.agent("bot"), w.signIn("ana", gatehouse.RoleApprover)
 	for operation, says := range map[string]string{
 		"delete_vendor": "The whole record is deleted.", "deleteCustomer": "The whole record is deleted.",
-		"update": "No fields change.",
+		"update": "No fields change.", "bulk_remove": "Each record is deleted as a whole.",
 	} {
 		a := w.propose(bot, func(p *gatehouse.Proposal) {
 			p.Operation, p.CurrentState, p.ProposedChange = operation, "", "{}"
+			if strings.HasPrefix(operation, "bulk") {
+				p.Target.EntityRef, p.Target.EntityRefs = "", []string{"SKU-1", "SKU-2"}
+			}
 		})
 		page := ana.get("/actions/" + a.ID).want(http.StatusOK).has(says)
 		if red := strings.Contains(page.body, `class="primary danger"`); red != (operation != "update") {
