@@ -267,13 +267,25 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	if fn != nil {
 		kept, failed = fn(work, p)
 	}
+	if failed != nil && causes != nil {
+		causes[p.ActionID] = failed
+	}
+	// The lease is extended until the report has arrived.
+	for failures := 1; ; failures++ {
+		err := g.report(ctx, p, kept, failed)
+		if err == nil || refused(err) || !pauseUnless(work.Done(), min(pauseAfter(failures, err), maxPause)) {
+			return err
+		}
+	}
+}
+
+// report sends a push's result to the server: what is kept of the function's result or, if failed is not nil, the
+// function's error.
+func (g *Guard) report(ctx context.Context, p *gatehouse.LeasedPush, kept gatehouse.JSON, failed error) error {
 	if failed == nil {
 		_, err := g.client.CompletePush(ctx, p.Push.ID, gatehouse.PushResult{
 			Generation: p.Lease.Generation, ResponseMetadata: kept})
 		return err
-	}
-	if causes != nil {
-		causes[p.ActionID] = failed
 	}
 	failure := gatehouse.PushFailure{
 		Generation: p.Lease.Generation, Kind: "ambiguous", Code: "failed", Detail: detailOf(failed, "the function failed"),

@@ -88,6 +88,53 @@ func TestGuardLosesItsLease(t *testing.T) {
 	})
 }
 
+// TestGuardReportsAfterAnOutage: the result of a function is reported as soon as the server answers again. After the
+// end of the lease, the report is not repeated.
+func TestGuardReportsAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		outage time.Duration
+		failed error
+		want   gatehouse.Code
+	}{
+		"a result": {45 * time.Second, nil, ""}, "a failure": {45 * time.Second, errors.New("broke"), ""},
+		"a longer outage": {24 * time.Hour, nil, gatehouse.CodeBusy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				reports := 0
+				client, err := New("http://gatehouse", "k", WithRetries(0, time.Millisecond), WithHTTPClient(&http.Client{
+					Transport: answers(func(r *http.Request) (int, http.Header, string) {
+						if !strings.HasSuffix(r.URL.Path, "/heartbeat") {
+							reports++
+						}
+						if time.Since(began) < c.outage {
+							return busy()
+						}
+						return http.StatusOK, nil, "{}"
+					}),
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				g := NewGuard(client, 0)
+				if _, err := Guarded(g, GuardTool[struct{}]{
+					ActionType: "a", Connector: "c", Operation: "o",
+					Target: func(struct{}) gatehouse.Target { return gatehouse.Target{} },
+				}, func(context.Context, struct{}) (int, error) { return 0, c.failed }); err != nil {
+					t.Fatal(err)
+				}
+				push := &gatehouse.LeasedPush{Push: &gatehouse.Push{Connector: "c"}, Operation: "o", ProposedChange: "{}"}
+				if err := g.carryOut(t.Context(), push, nil); gatehouse.CodeOf(err) != c.want || reports < 2 {
+					t.Errorf("after %d reports: %v", reports, err)
+				}
+			})
+		})
+	}
+}
+
 // TestWorkerEndsInAnOutage: a worker that is told to stop does not repeat a report beyond the lease.
 func TestWorkerEndsInAnOutage(t *testing.T) {
 	t.Parallel()

@@ -60,8 +60,8 @@ func TestTypeScriptSDK(t *testing.T) {
 		"-o", "test/openapi.gen.ts")
 	in(app, filepath.Join(tools, ".bin", "tsc"), "-p", "tsconfig.json")
 	out := in(app, nodeWithTypes(t), "--test", "--test-timeout=120000", "--test-reporter=tap",
-		"test/gate.test.ts", "test/client.test.ts", "test/page.test.ts")
-	if !regexp.MustCompile(`(?m)^# pass 3\d$`).MatchString(out) || !strings.Contains(out, "\n# skipped 0\n") {
+		"test/gate.test.ts", "test/client.test.ts", "test/lease.test.ts", "test/page.test.ts")
+	if !regexp.MustCompile(`(?m)^# pass 4\d$`).MatchString(out) || !strings.Contains(out, "\n# skipped 0\n") {
 		t.Errorf("not all ran:\n%s", out)
 	}
 	q.server.stop()

@@ -95,7 +95,7 @@ class Client:
                     seen = question["number"]
                     text = answer(question)
                     if text:
-                        self.answer(action_id, seen, text, patience=_left(end))
+                        self._answer_in_time(action_id, seen, text, end)
             if action["status"] not in under_way or end <= time.monotonic():
                 return action
 
@@ -106,6 +106,14 @@ class Client:
         """
         body = {"kind": "answer", "answers": question, "text": text}
         return self._call("POST", _path("proposed-actions", action_id, "comments"), body, patience=patience)
+
+    def _answer_in_time(self, action_id: str, question: int, text: str, end: float) -> None:
+        """Answers a question, unless the action was decided or has expired meanwhile."""
+        try:
+            self.answer(action_id, question, text, patience=_left(end))
+        except APIError as error:
+            if error.code not in ("already_decided", "expired"):
+                raise
 
     def cancel(self, action_id: str) -> Action:
         """Withdraws a pending action.
@@ -135,26 +143,35 @@ class Client:
         return self._call("POST", "/pushes/lease", body, once=False, timeout=wait + 30)
 
     def heartbeat_push(self, push_id: str, generation: int, *, lease: float = 60) -> Dict[str, Any]:
-        """Extends a lease by lease seconds. If cancel is true in the answer, the holder should stop."""
+        """Extends a lease by lease seconds. If cancel is true in the answer, the holder should stop.
+
+        The call fails when the gate is silent for a third of the lease, so that another one is in time.
+        """
         body = {"generation": generation, "lease": _seconds(lease)}
-        return self._call("POST", _path("pushes", push_id, "heartbeat"), body, once=False)
+        return self._call("POST", _path("pushes", push_id, "heartbeat"), body, once=False, timeout=lease / 3)
 
     def complete_push(
         self, push_id: str, generation: int, *, external_id: str = "",
         response_metadata: Optional[Dict[str, Any]] = None, reversal: Optional[Dict[str, Any]] = None,
+        patience: Optional[float] = None,
     ) -> Dict[str, Any]:
-        """Reports that a change was applied, with the evidence and the change that would reverse it."""
+        """Reports that a change was applied, with the evidence and the change that would reverse it.
+
+        patience is that of get.
+        """
         body: Dict[str, Any] = {"generation": generation, "external_id": external_id}
         if response_metadata is not None:
             body["response_metadata"] = response_metadata
         if reversal is not None:
             body["reversal"] = reversal
-        return self._call("POST", _path("pushes", push_id, "complete"), body)
+        return self._call("POST", _path("pushes", push_id, "complete"), body, patience=patience)
 
-    def fail_push(self, push_id: str, generation: int, *, kind: str, code: str, detail: str) -> Dict[str, Any]:
-        """Reports that a call failed. kind is terminal, transient, not_sent or ambiguous."""
+    def fail_push(
+        self, push_id: str, generation: int, *, kind: str, code: str, detail: str, patience: Optional[float] = None,
+    ) -> Dict[str, Any]:
+        """Reports that a call failed. kind is terminal, transient, not_sent or ambiguous; patience is that of get."""
         body = {"generation": generation, "kind": kind, "code": code, "detail": detail}
-        return self._call("POST", _path("pushes", push_id, "fail"), body)
+        return self._call("POST", _path("pushes", push_id, "fail"), body, patience=patience)
 
     def _call(
         self, method: str, path: str, body: Any = None, *, query: Optional[Dict[str, str]] = None, once: bool = True,

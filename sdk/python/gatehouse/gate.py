@@ -21,18 +21,32 @@ import json
 import re
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, TypeVar, Union
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Dict, List, Optional, TypeVar, Union
 
 from .client import Client, _left
 from .errors import APIError, NoEffect, NoResult, Unreachable, outcome_of
 from .types import Action, LeasedPush, Proposal, Target
 
-F = TypeVar("F", bound=Callable[..., Any])
 TargetOf = Union[str, Callable[..., Target]]
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec, Protocol
+
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class Gated(Protocol[P, R]):
+        """A function behind the gate. propose returns an Action; that of an async function is async, too."""
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+        def propose(self, *args: P.args, **kwargs: P.kwargs) -> Any: ...
 
 _MAX_RESULT = 12 << 10  # bytes; a receipt holds 16 KiB
 _MAX_DEPTH = 30  # a request is at most 32 deep, and nests the result two levels deeper
 _MAX_DETAIL = 1000  # characters
+_MAX_CODE = 64  # bytes
 
 
 class Gate:
@@ -51,7 +65,7 @@ class Gate:
         self, *, action_type: str, target: TargetOf, connector: str, operation: Optional[str] = None,
         run: str = "function", key: Optional[Callable[..., str]] = None,
         rationale: Union[str, Callable[..., str]] = "", current_state: Optional[Callable[..., Dict[str, Any]]] = None,
-    ) -> Callable[[F], F]:
+    ) -> Callable[[Callable[P, R]], Gated[P, R]]:
         """Returns the decorator.
 
         target is "entity_type/{argument}" or a function of the arguments; rationale is a text or such
@@ -64,7 +78,7 @@ class Gate:
         if run not in ("function", "connector"):
             raise ValueError('run must be "function" or "connector"')
 
-        def wrap(function: F) -> F:
+        def wrap(function: Callable[P, R]) -> Gated[P, R]:
             tool = _Tool(function, action_type, connector, operation or function.__name__, target, run, key, rationale,
                          current_state)
             if run == "function":
@@ -73,11 +87,9 @@ class Gate:
                     raise ValueError(f"{connector} has a function for {tool.operation} already")
                 tools[tool.operation] = tool
 
-            if inspect.iscoroutinefunction(function):
-                gated: Any = self._async(tool)
-            else:
-                gated = self._sync(tool)
-            return functools.wraps(function)(gated)  # type: ignore[no-any-return]
+            gated: Gated[P, R] = self._async(tool) if inspect.iscoroutinefunction(function) else self._sync(tool)
+            functools.update_wrapper(gated, function)
+            return gated
 
         return wrap
 
@@ -91,14 +103,10 @@ class Gate:
             try:
                 for push in self.client.lease_pushes(list(self._tools), own=own, wait=5, lease=self._lease):
                     self._carry_out(push, {}, _Caller())
-            except Unreachable:
-                stop.wait(2)
-            except APIError as error:
-                if not error.retryable:
-                    raise
-                stop.wait(error.retry_after or 2)
+            except (APIError, Unreachable) as error:
+                stop.wait(_pause_after(error, 2))
 
-    def _sync(self, tool: "_Tool") -> Callable[..., Any]:
+    def _sync(self, tool: "_Tool") -> Any:
         def gated(*args: Any, **kwargs: Any) -> Any:
             return self._go(tool, args, kwargs, _Caller())
 
@@ -108,7 +116,7 @@ class Gate:
         gated.propose = propose  # type: ignore[attr-defined]
         return gated
 
-    def _async(self, tool: "_Tool") -> Callable[..., Any]:
+    def _async(self, tool: "_Tool") -> Any:
         """Waits in a thread. Canceling the task ends the wait, but does not withdraw the action."""
 
         async def gated(*args: Any, **kwargs: Any) -> Any:
@@ -149,7 +157,7 @@ class Gate:
             raise failed from (ran.error if ran else None)
         if tool.run == "connector":
             return action
-        return ran.result if ran else _kept(action)
+        return ran.result if ran and ran.error is None else _kept(action)
 
     def _work_once(
         self, connector: str, action: Action, end: float, mine: "Dict[str, _Ran]", caller: "_Caller",
@@ -158,54 +166,67 @@ class Gate:
         try:
             for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
                 self._carry_out(push, mine, caller)
-        except Unreachable:
-            time.sleep(1)
-        except APIError as error:
-            if not error.retryable:
-                raise
-            time.sleep(error.retry_after or 1)
+        except (APIError, Unreachable) as error:
+            caller.gone.wait(min(_pause_after(error, 1), _left(end) or 0))
         return self.client.get(action["id"], patience=_left(end))
 
     def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
         """Runs a push's function under its lease, and reports the result."""
-        connector, push_id, generation = push["push"]["connector"], push["push"]["id"], push["lease"]["generation"]
-        tool = self._tools.get(connector, {}).get(push["operation"])
-        if tool is None:
-            self._fail(push, NoEffect(f"no function for {push['operation']} here", "no_function", retry=True))
-            return
-        done = threading.Event()
-        keeper = threading.Thread(target=self._keep, args=(push_id, generation, done), daemon=True)
+        tool = self._tools.get(push["push"]["connector"], {}).get(push["operation"])
+        lease = _Lease(push, self._lease)
+        keeper = threading.Thread(target=self._keep, args=(lease,), daemon=True)
         keeper.start()
         try:
-            ran = tool.execute(push, caller)
-            mine[push["action_id"]] = ran
-            if ran.error is not None:
-                self._fail(push, ran.error)
+            if tool is None:
+                ran = _Ran(error=NoEffect(f"no function for {push['operation']} here", "no_function", retry=True))
             else:
-                self.client.complete_push(push_id, generation, response_metadata=_receipt(ran.result))
+                ran = tool.execute(push, caller)
+            mine[push["action_id"]] = ran
+            self._report(lease, ran)
         except APIError as error:
             if error.code != "lease_lost":  # after a lost lease, the action has the outcome
                 raise
         finally:
-            done.set()
+            lease.over.set()
             keeper.join()
 
-    def _fail(self, push: LeasedPush, error: BaseException) -> None:
-        kind, code = "ambiguous", type(error).__name__[:64]
-        if isinstance(error, NoEffect):
-            kind, code = "not_sent" if error.retry else "terminal", error.code
-        detail = (str(error) or repr(error))[:_MAX_DETAIL].replace("\0", "\ufffd").encode(errors="replace").decode()
-        self.client.fail_push(push["push"]["id"], push["lease"]["generation"], kind=kind, code=code, detail=detail)
+    def _report(self, lease: "_Lease", ran: "_Ran") -> None:
+        """Reports the result until the gate answers or the lease has ended."""
+        while True:
+            left = max(0.0, lease.until - time.monotonic())
+            try:
+                if ran.error is None:
+                    metadata = _receipt(ran.result)
+                    self.client.complete_push(*lease.held, response_metadata=metadata, patience=left)
+                else:
+                    self.client.fail_push(*lease.held, **_failure(ran.error), patience=left)
+                return
+            except (APIError, Unreachable) as error:
+                _pause_after(error, 0)  # raises a refusal
+                if lease.until <= time.monotonic():
+                    raise
 
-    def _keep(self, push_id: str, generation: int, done: threading.Event) -> None:
-        """Extends the lease until done. A lost lease is noticed when the outcome is reported: a function cannot be
+    def _keep(self, lease: "_Lease") -> None:
+        """Extends the lease until its push is reported. A lost lease is noticed by the report: a function cannot be
         interrupted, so it continues after its lease has ended.
         """
-        while not done.wait(self._lease / 3):
+        beat = time.monotonic()
+        while not lease.over.wait(max(0.0, beat + self._lease / 3 - time.monotonic())):
+            beat = time.monotonic()
             try:
-                self.client.heartbeat_push(push_id, generation, lease=self._lease)
+                self.client.heartbeat_push(*lease.held, lease=self._lease)
+                lease.until = time.monotonic() + self._lease
             except (APIError, Unreachable):
                 continue
+
+
+class _Lease:
+    """The lease of a push: until is when it ends, unless it is extended; over is set once the push is reported."""
+
+    def __init__(self, push: LeasedPush, duration: float) -> None:
+        self.held = (push["push"]["id"], push["lease"]["generation"])
+        self.until = time.monotonic() + duration
+        self.over = threading.Event()
 
 
 class _Caller:
@@ -216,18 +237,19 @@ class _Caller:
         self.gone = threading.Event()
 
     def run(self, function: Callable[..., Any], arguments: Dict[str, Any]) -> Any:
-        """Calls a function. A coroutine runs in the caller's event loop or, without one, in a new loop."""
-        if not inspect.iscoroutinefunction(function):
-            return function(**arguments)
+        """Calls a function. What it awaits runs in the caller's event loop or, without one, in a new loop."""
+        result = function(**arguments)
+        if not inspect.isawaitable(result):
+            return result
         if self._loop is None or self._loop.is_closed():
-            return asyncio.run(function(**arguments))
-        return asyncio.run_coroutine_threadsafe(function(**arguments), self._loop).result()
+            return _run(_awaited(result))
+        return asyncio.run_coroutine_threadsafe(_awaited(result), self._loop).result()
 
 
 class _Ran:
     """The result or the exception of a function."""
 
-    def __init__(self, result: Any = None, error: Optional[Exception] = None) -> None:
+    def __init__(self, result: Any = None, error: Optional[BaseException] = None) -> None:
         self.result, self.error = result, error
 
 
@@ -246,6 +268,8 @@ class _Tool:
         kinds = [p.kind for p in self._signature.parameters.values()]
         if any(k not in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY) for k in kinds):
             raise TypeError("each parameter of a gated function needs a name: no *args, **kwargs or /")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError("a gated function cannot be a generator: a call would not run its body")
 
     def proposal(self, args: Any, kwargs: Any, caller: _Caller) -> Proposal:
         bound = self._signature.bind(*args, **kwargs)
@@ -295,29 +319,42 @@ class _Tool:
             return _Ran(error=error)
 
 
+async def _awaited(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine in a new event loop: in another thread, if the present one runs a loop already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
 async def _in_thread(function: Callable[..., Any], *args: Any) -> Any:
     """Runs a function in a thread of its own. Calls that wait for days would use up a thread pool."""
     loop = asyncio.get_running_loop()
-    future = loop.create_future()
+    future: "asyncio.Future[_Ran]" = loop.create_future()
 
     def settle(ran: _Ran) -> None:
-        if future.done():  # canceled
-            return
-        if ran.error is not None:
-            future.set_exception(ran.error)
-        else:
-            future.set_result(ran.result)
+        if not future.done():  # not canceled
+            future.set_result(ran)
 
     def run() -> None:
         try:
             ran = _Ran(function(*args))
-        except Exception as error:
+        except BaseException as error:  # also of sys.exit: it is raised where the result is awaited
             ran = _Ran(error=error)
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, ran)
 
     threading.Thread(target=run, daemon=True).start()
-    return await future
+    ran = await future
+    if ran.error is not None:
+        raise ran.error
+    return ran.result
 
 
 def _names(target: Target) -> List[Any]:
@@ -340,11 +377,34 @@ def _json(what: str, value: Any) -> None:
         raise TypeError(f"{what} must be JSON values: str, int, float, bool, None, list, dict with str keys")
 
 
+def _pause_after(error: Union[APIError, Unreachable], otherwise: float) -> float:
+    """The pause in seconds after an error that another attempt may overcome; it raises any other error."""
+    if isinstance(error, Unreachable):
+        return otherwise
+    if not error.retryable:
+        raise error
+    return error.retry_after or otherwise
+
+
+def _failure(error: BaseException) -> Dict[str, str]:
+    """The report of a function's exception."""
+    kind, code = "ambiguous", _code(type(error).__name__, "failed")
+    if isinstance(error, NoEffect):
+        kind, code = "not_sent" if error.retry else "terminal", _code(error.code, "refused")
+    detail = (str(error) or repr(error))[:_MAX_DETAIL].replace("\0", "\ufffd").encode(errors="replace").decode()
+    return {"kind": kind, "code": code, "detail": detail}
+
+
+def _code(code: str, otherwise: str) -> str:
+    """A code as the gate accepts it: at most 64 bytes, and not empty."""
+    text = str(code).replace("\0", "\ufffd").encode(errors="replace")
+    return text[:_MAX_CODE].decode(errors="ignore") or otherwise
+
+
 def _receipt(result: Any) -> Dict[str, Any]:
     """The part of a result that the receipt keeps."""
     try:
-        text = json.dumps(result, allow_nan=False)
-        json.dumps(result, ensure_ascii=False).encode()  # raises UnicodeEncodeError for half a surrogate
+        text = json.dumps(result, allow_nan=False, ensure_ascii=False).encode()  # raises for half a surrogate
         deep = _depth(result) > _MAX_DEPTH
     except (TypeError, ValueError, RecursionError):
         return {"not_kept": "the result is not JSON"}

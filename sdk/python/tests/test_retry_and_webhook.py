@@ -139,6 +139,17 @@ class RetryTest(unittest.TestCase):
             tool(lambda: None)()
         self.assertEqual(len(seen), 4)
 
+    def test_a_wait_continues_when_the_decision_precedes_the_answer(self):
+        asked = {**ACTION, "comments": [{"kind": "question", "number": 1, "text": "why?"}]}
+        for status, code, outcome in ((409, "already_decided", "rejected"), (410, "expired", "expired")):
+            client, seen = self.serve((200, {}, asked), (status, {}, {"code": code, "retryable": False}),
+                                      (200, {}, {**ACTION, "status": outcome}))
+            self.assertEqual(client.wait("act_1", answer=lambda _: "so")["status"], outcome)
+            self.assertEqual(len(seen), 3)
+        client, _ = self.serve((200, {}, asked), (422, {}, {"code": "invalid", "retryable": False}))
+        with self.assertRaisesRegex(APIError, "invalid"):
+            client.wait("act_1", answer=lambda _: "so")
+
     def test_a_wait_outlasts_a_restart(self):
         client, _ = self.serve(retries=0)
         port = int(client.url.rpartition(":")[2])

@@ -100,7 +100,7 @@ export class Client {
         if (question.number <= seen) continue;
         seen = question.number;
         const text = await answer?.(question);
-        if (text) await this.answer(id, seen, text, { patience: leftUntil(end), signal });
+        if (text) await this.answer(id, seen, text, { patience: leftUntil(end), signal }).catch(unlessDecided);
       }
       const open = action.status === "pending" || (until === "finished" && underWay(action));
       if (!open || end <= now()) return action;
@@ -146,14 +146,18 @@ export class Client {
     return this.call("POST", path("pushes", id, "heartbeat"), body, { idempotencyKey: null });
   }
 
-  /** Reports that a change was applied, with the evidence. */
-  completePush(id: string, generation: number, result: PushResult = {}): Promise<unknown> {
-    return this.call("POST", path("pushes", id, "complete"), { generation, ...result });
+  /** Reports that a change was applied, with the evidence. patience is that of get. */
+  completePush(
+    id: string, generation: number, result: PushResult = {}, options: Pick<CallOptions, "patience" | "signal"> = {},
+  ): Promise<unknown> {
+    return this.call("POST", path("pushes", id, "complete"), { generation, ...result }, options);
   }
 
-  /** Reports that a call failed. */
-  failPush(id: string, generation: number, failure: PushFailure): Promise<unknown> {
-    return this.call("POST", path("pushes", id, "fail"), { generation, ...failure });
+  /** Reports that a call failed. patience is that of get. */
+  failPush(
+    id: string, generation: number, failure: PushFailure, options: Pick<CallOptions, "patience" | "signal"> = {},
+  ): Promise<unknown> {
+    return this.call("POST", path("pushes", id, "fail"), { generation, ...failure }, options);
   }
 
   /**
@@ -204,6 +208,11 @@ export class Client {
       await sleep(Math.min(pause, Math.max(0, end - now())), signal);
     }
   }
+}
+
+/** Ignores the refusal of an answer to a question about an action that was decided or has expired meanwhile. */
+function unlessDecided(error: unknown): void {
+  if (!(error instanceof APIError && ["already_decided", "expired"].includes(error.code))) throw error;
 }
 
 /** The questions about a pending action that have no answer. */

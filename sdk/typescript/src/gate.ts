@@ -12,12 +12,13 @@
  * duplicate_key).
  */
 import { Client, leftUntil, now, seconds, sleep, underWay } from "./client.ts";
-import { APIError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
+import { APIError, GatehouseError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
 import { canonical, parse, stringify, survives, type Json } from "./json.ts";
 import type { Action, LeasedPush, Proposal, PushFailure, Target } from "./types.ts";
 
-const longestResult = 12 << 10; // characters; a receipt holds 16 KiB
-const longestDetail = 1000;
+const longestResult = 12 << 10; // bytes; a receipt holds 16 KiB
+const longestDetail = 1000; // characters
+const longestCode = 64; // bytes
 
 export interface GateOptions {
   client?: Client;
@@ -163,7 +164,7 @@ export class Gate {
     const failed = outcomeOf(action, ran?.error);
     if (failed) throw failed;
     if (tool.byConnector) return action;
-    return ran ? ran.result : kept(action);
+    return ran && !("error" in ran) ? ran.result : kept(action);
   }
 
   /** Carries out any push that can be leased, also of other calls, and reads the action again. */
@@ -174,7 +175,7 @@ export class Gate {
       for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, mine);
     } catch (error) {
       signal?.throwIfAborted();
-      await sleep(pauseAfter(error, 1), signal);
+      await sleep(Math.min(pauseAfter(error, 1), Math.max(0, end - now())), signal);
     }
     return this.client.get(action.id, { patience: leftUntil(end), signal });
   }
@@ -197,8 +198,7 @@ export class Gate {
         ? await tool.execute(leased, stop.signal)
         : { error: new NoEffect(`no function for ${leased.operation} here`, { code: "no_function", retry: true }) };
       mine.set(leased.action_id, ran);
-      if ("error" in ran) await this.client.failPush(push.id, generation, failure(ran.error));
-      else await this.client.completePush(push.id, generation, { response_metadata: receipt(ran.result) });
+      await this.#report(push.id, generation, ran, lease);
     } catch (error) {
       // After a lost lease, the action has the outcome.
       if (!(error instanceof APIError && error.code === "lease_lost")) throw error;
@@ -208,13 +208,28 @@ export class Gate {
     }
   }
 
+  /** Reports the result until the gate answers or the lease has ended. */
+  async #report(push: string, generation: number, ran: Ran, lease: { until: number }): Promise<void> {
+    for (;;) {
+      const options = { patience: Math.max(0, lease.until - now()) };
+      try {
+        if ("error" in ran) await this.client.failPush(push, generation, failure(ran.error), options);
+        else await this.client.completePush(push, generation, { response_metadata: receipt(ran.result) }, options);
+        return;
+      } catch (error) {
+        pauseAfter(error, 0); // throws a refusal
+        if (lease.until <= now()) throw error;
+      }
+    }
+  }
+
   /** Extends a lease. A lost lease is also noticed when the outcome is reported. */
   async #beat(push: string, generation: number, lease: { until: number }, stop: AbortController): Promise<void> {
     try {
       const start = now(); // the duration of the request counts against the lease that it asks for
       const state = await this.client.heartbeatPush(push, generation, this.#lease);
       lease.until = Math.max(lease.until, start + this.#lease);
-      if (state.cancel) stop.abort(new NoEffect("the gate asks to stop", { code: "canceled" }));
+      if (state.cancel) stop.abort(new GatehouseError("the gate asks to stop"));
     } catch (error) {
       if (error instanceof APIError && error.code === "lease_lost") stop.abort(error);
     }
@@ -236,6 +251,9 @@ class Tool {
     this.connector = options.connector;
     this.operation = options.operation ?? fn.name;
     if (!this.operation) throw new TypeError("a function without a name needs an operation");
+    if (/Generator/.test(Object.prototype.toString.call(fn))) {
+      throw new TypeError("a gated function cannot be a generator: a call would not run its body");
+    }
     if (!["function", "connector", undefined].includes(options.run)) {
       throw new TypeError('run must be "function" or "connector"');
     }
@@ -312,9 +330,18 @@ function names({ entity_type, entity_ref = "", entity_refs = [] }: Target): stri
 
 function failure(error: unknown): PushFailure {
   const detail = text(error).slice(0, longestDetail).toWellFormed().replaceAll("\0", "\uFFFD");
-  if (error instanceof NoEffect) return { kind: error.retry ? "not_sent" : "terminal", code: error.code, detail };
-  const code = (error instanceof Error ? error.name : "thrown").slice(0, 64) || "failed";
-  return { kind: "ambiguous", code, detail };
+  if (error instanceof NoEffect) {
+    return { kind: error.retry ? "not_sent" : "terminal", code: clipped(error.code) || "refused", detail };
+  }
+  return { kind: "ambiguous", code: clipped(error instanceof Error ? error.name : "thrown") || "failed", detail };
+}
+
+/** The beginning of a code, as long as the gate accepts it. */
+function clipped(code: string): string {
+  const bytes = new Uint8Array(longestCode);
+  const whole = String(code).replaceAll("\0", "\uFFFD");
+  const { written } = new TextEncoder().encodeInto(whole, bytes); // it does not divide a character
+  return new TextDecoder().decode(bytes.subarray(0, written));
 }
 
 /** What an error says; never empty. */
@@ -327,7 +354,8 @@ function receipt(result: unknown): Json {
   if (result === undefined) return { result: null };
   // The request that reports the result nests it two levels deeper.
   if (!survives(result, 2)) return { not_kept: "the result is not JSON, or is nested too deep" };
-  return stringify(result).length <= longestResult ? { result } : { not_kept: "the result is too long" };
+  const bytes = new TextEncoder().encode(stringify(result)).length;
+  return bytes <= longestResult ? { result } : { not_kept: "the result is too long" };
 }
 
 /** The result of an action that another call or process carried out. */

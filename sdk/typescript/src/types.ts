@@ -27,9 +27,13 @@ export interface Proposal {
   magnitude?: { amount: string; currency?: string };
   on_behalf_of?: string;
   evaluations?: Evaluation[];
+  /** A text diff, for the people who decide. */
+  artifact_diff?: ArtifactDiff;
   context?: Json;
   /** Such as 4h. It can only shorten the policy's time. */
   expires_in?: string;
+  /** Called once the action is decided, and once it is finished. */
+  callback?: Callback;
   metadata?: Json;
   /** Derive it from the task: a second proposal with the same key and content is the same action. */
   idempotency_key?: string;
@@ -41,6 +45,27 @@ export interface Evaluation {
   result: string;
   confidence?: number | null;
   details?: string;
+}
+
+export interface ArtifactDiff {
+  /** The format of text, such as unified_diff. */
+  type: string;
+  text?: string;
+  summary?: string;
+  lines_added?: number;
+  lines_removed?: number;
+}
+
+/** Where the gate tells the outcome of an action: url of a webhook, subject of nats, the others of step_functions. */
+export interface Callback {
+  type: "webhook" | "nats" | "step_functions";
+  url?: string;
+  subject?: string;
+  task_token?: string;
+  execution_arn?: string;
+  on?: "decided" | "finished";
+  /** The HeartbeatSeconds of the state that waits, such as 60s. */
+  heartbeat?: string;
 }
 
 export type Status =
@@ -180,6 +205,16 @@ export interface PushResult {
   external_id?: string;
   request_metadata?: Json;
   response_metadata?: Json;
+  /** The change that would reverse this one. */
+  reversal?: Reversal;
+}
+
+/** A change of the same connector, with the target's version and state after the change that it reverses. */
+export interface Reversal {
+  operation: string;
+  target: Target;
+  current_state?: Json;
+  proposed_change: Json;
 }
 
 /** A failed call; kind says what is known about its effect. */
@@ -188,6 +223,8 @@ export interface PushFailure {
   code: string;
   detail: string;
   target_says?: string;
+  /** The least wait before the next attempt, such as 30s; 24h at most. */
+  retry_after?: string;
 }
 
 /** A refused request (RFC 9457). Use code to distinguish errors; the texts may change. */

@@ -108,6 +108,19 @@ test("a wait outlasts an outage", async () => {
   }
 });
 
+test("a wait continues when the decision precedes the answer", async () => {
+  const question = { kind: "question", number: 1, text: "why?" };
+  const asked: Canned = { status: 200, body: JSON.stringify({ id: "act_1", status: "pending", comments: [question] }) };
+  const answer = () => "so";
+  for (const [status, code] of [[409, "already_decided"], [410, "expired"]] as const) {
+    const { client, keys } = await serve(asked, { status, body: `{"code": "${code}", "retryable": false}` }, rejected);
+    assert.equal((await client.wait("act_1", { answer })).status, "rejected");
+    assert.equal(keys.length, 3);
+  }
+  const { client } = await serve(asked, { status: 422, body: '{"code": "invalid", "retryable": false}' });
+  assert.match(String((await outcome(client.wait("act_1", { answer }))).error), /APIError: invalid/);
+});
+
 test("a wait outlasts a restart", async () => {
   const { client, server, port } = await serve();
   await new Promise((resolve) => server.close(resolve));

@@ -31,4 +31,15 @@ export const known: [
   Known<ours.LeasedPush, Theirs["LeasedPush"]>, Known<ours.LeaseState, Theirs["LeaseState"]>,
   Known<ours.LeaseRequest, Theirs["PushLeaseRequest"]>, Known<ours.PushResult, Theirs["PushResult"]>,
   Known<ours.PushFailure, Theirs["PushFailure"]>, Known<ours.Problem, Theirs["Problem"]>,
-] = [true, true, true, true, true, true, true, true, true, true, true, true, true, true];
+  Known<ours.ArtifactDiff, Theirs["ArtifactDiff"]>, Known<ours.Callback, Theirs["Callback"]>,
+  Known<ours.Reversal, Theirs["Reversal"]>,
+] = [true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true, true];
+
+/** The types have every member of a request, except the one that the server sets and the one that the client sets. */
+export const declared: [
+  Known<Theirs["Proposal"], ours.Proposal>, Known<Omit<Theirs["Callback"], "task_token_hash">, ours.Callback>,
+  Known<Theirs["ArtifactDiff"], ours.ArtifactDiff>, Known<Theirs["Reversal"], ours.Reversal>,
+  Known<Theirs["PushLeaseRequest"], ours.LeaseRequest>,
+  Known<Omit<Theirs["PushResult"], "generation">, ours.PushResult>,
+  Known<Omit<Theirs["PushFailure"], "generation">, ours.PushFailure>,
+] = [true, true, true, true, true, true, true];
