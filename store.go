@@ -134,7 +134,7 @@ type Tx interface {
 type IDReader interface {
 	// FindIDs returns up to limit ids of the tenant that begin with prefix, sorted.
 	// The first four characters of prefix are a type prefix: act_, apr_, psh_, run_,
-	// stp_, key_, ses_, prn_, grt_ or mnd_; any other type has no ids. Archived
+	// stp_, key_, ses_, prn_, grt_, mnd_, dlg_, dev_ or rgk_; any other type has no ids. Archived
 	// actions are included.
 	FindIDs(prefix string, limit int) ([]string, error)
 }
@@ -372,8 +372,9 @@ type SessionWriter interface {
 	TouchSession(id string, seen, expires time.Time) error
 	// RevokeSession sets revoked_at to Now, once.
 	RevokeSession(id string) error
-	// RevokeSessions revokes a principal's live sessions, and returns their ids. A
-	// credential that is not "" selects the sessions that began with it.
+	// RevokeSessions revokes a principal's sessions, expired ones too, because a device token counts until its
+	// session is revoked. It returns the ids of those that were not revoked before. A credential that is not ""
+	// selects the sessions that began with it.
 	RevokeSessions(principalID, credential string) ([]string, error)
 	// InsertSetupLink stores a link and expires the person's unused links.
 	InsertSetupLink(l *SetupLink) error

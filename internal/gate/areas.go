@@ -41,6 +41,12 @@ type (
 		gatehouse.PolicyReader
 		gatehouse.IdentityReader
 	}
+	// vetoFacts is policyFacts, and also reads what a reversal undoes.
+	vetoFacts interface {
+		policyFacts
+		gatehouse.ActionReader
+		gatehouse.PushReader
+	}
 	// voterFacts is policyFacts, and also locks voters.
 	voterFacts interface {
 		policyFacts

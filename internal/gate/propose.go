@@ -24,11 +24,6 @@ func (g *Gate) Propose(ctx context.Context, p *gatehouse.Proposal) (*gatehouse.A
 	if err != nil {
 		return nil, false, err
 	}
-	if p.Connector == workflow.ApprovalConnector {
-		// People would take it for the approval step of a run.
-		return nil, false, gatehouse.Violations{{Pointer: "/connector", Detail: "can be named only by an approval " +
-			"step of a run"}}.Err()
-	}
 	return g.propose(ctx, c, p, lineage{revision: 1})
 }
 
@@ -49,6 +44,8 @@ type lineage struct {
 	supersedes *gatehouse.Action
 	// reverses is the action that a reversal undoes; only its id is used.
 	reverses *gatehouse.Action
+	// asks is true for the question of an approval step.
+	asks bool
 	// required is the least number of people who must approve. barred are people who
 	// cannot decide, besides the proposer and related people.
 	required int
@@ -124,7 +121,15 @@ func (g *Gate) propose(
 		Tenant: c.Principal.Tenant, Proposal: p, Proposer: from.proposer(c), Starter: from.starter,
 		Floor:    d.action.RiskLevel,
 		Declared: d.action.Declared,
-		Reversal: from.reverses != nil,
+	}
+	if from.reverses != nil {
+		err := g.Store.View(ctx, facts.Tenant, func(tx gatehouse.ReadTx) (err error) {
+			facts.Reversal, err = restores(tx, from.reverses.ID, p)
+			return err
+		})
+		if err != nil {
+			return nil, false, err
+		}
 	}
 	first := true
 	judge := func() error {
@@ -240,6 +245,12 @@ func (g *Gate) draft(c *gatehouse.Caller, p *gatehouse.Proposal, from lineage) (
 			Pointer: "/connector", Detail: "is not for proposals: a policy is proposed with POST /policies/propose, " +
 				"a plan with POST /mandates, connectors with POST /connector-versions/propose",
 		}}.Err()
+	}
+	if p.Connector == workflow.ApprovalConnector && !from.asks &&
+		(from.supersedes == nil || from.supersedes.Connector != workflow.ApprovalConnector) {
+		// People would take it for the approval step of a run.
+		return nil, gatehouse.Violations{{Pointer: "/connector", Detail: "can be named only by an approval " +
+			"step of a run"}}.Err()
 	}
 	if err := spelling.CheckKeys(p); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -83,6 +84,36 @@ func reversalOf(old *gatehouse.Action, r *gatehouse.Reversal) *gatehouse.Proposa
 		CurrentState: r.CurrentState, ProposedChange: r.ProposedChange, Magnitude: old.Magnitude,
 		RiskLevel: old.RiskLevel, Rationale: "reversal of " + old.ID,
 	}
+}
+
+// restores reports whether a proposal makes the change that the receipt of the reversed action describes, on that
+// action's target: only then does the policy judge the proposal as a reversal. A revision of a reversal can make
+// another change, and an external worker can report any reversal. reversed is "" for a proposal that reverses nothing.
+func restores(tx interface {
+	gatehouse.ActionReader
+	gatehouse.PushReader
+}, reversed string, p *gatehouse.Proposal) (bool, error) {
+	if reversed == "" {
+		return false, nil
+	}
+	old, err := tx.FindAction(reversed)
+	if err != nil {
+		return false, err
+	}
+	receipt, err := tx.SuccessReceipt(old.IdempotencyKey)
+	if errors.Is(err, gatehouse.ErrNotFound) || err == nil && receipt.Reversal == nil {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	was, is := old.Target, p.Target
+	was.Version, is.Version = "", ""
+	if was.EntityRef == "" { // the action has created its entity
+		was.EntityRef = is.EntityRef
+	}
+	return p.Operation == receipt.Reversal.Operation && p.ProposedChange.Equal(receipt.Reversal.ProposedChange) &&
+		gatehouse.MustJSON(was) == gatehouse.MustJSON(is), nil
 }
 
 // isGone reports whether the connector says that the target does not exist. It is

@@ -15,6 +15,8 @@ type RunProposal struct {
 	// Starter is the principal that started the run, nil for none. The starter's ceilings per agent apply
 	// to the action.
 	Starter *gatehouse.Principal
+	// Asks is true for an approval step.
+	Asks bool
 	// Required is the smallest number of people who must approve.
 	Required int
 	// Barred are further people who cannot decide, in addition to the proposer, the sponsor and the person
@@ -38,8 +40,8 @@ type Draft struct {
 
 // DraftFor prepares the action that a run proposes.
 func (g *Gate) DraftFor(p *gatehouse.Proposal, of RunProposal) (*Draft, error) {
-	from := lineage{revision: 1, required: of.Required, barred: of.Barred, starter: of.Starter, title: of.Title,
-		about: of.About}
+	from := lineage{revision: 1, asks: of.Asks, required: of.Required, barred: of.Barred, starter: of.Starter,
+		title: of.Title, about: of.About}
 	if of.About != nil {
 		if err := g.checkAbout(of.By.Principal.Tenant, of.About); err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func (h *vetoInput) key() vetoKey {
 
 // readVetoInput reads what the veto of the active version needs. It reads the proposer if proposer is nil.
 func (g *Gate) readVetoInput(
-	tx policyFacts, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
+	tx vetoFacts, a *gatehouse.Action, version int, proposer *gatehouse.Principal,
 ) (*vetoInput, error) {
 	if version == a.Policy.Version && version != 0 {
 		_, floor, _, err := g.targets.Describe(a.Tenant, &a.Proposal)
@@ -70,9 +70,13 @@ func (g *Gate) readVetoInput(
 
 	proposal := a.Proposal
 	proposal.RiskLevel = a.ClaimedRisk
+	reversal, err := restores(tx, a.Reverses, &proposal)
+	if err != nil {
+		return nil, err
+	}
 	j, err := g.prepareJudgementBy(tx, policy.Facts{
 		Tenant: a.Tenant, Proposal: &proposal, Proposer: proposer, Floor: floor, ProposedAt: a.ProposedAt,
-		Reversal: a.Reverses != "", Declared: a.Declared,
+		Reversal: reversal, Declared: a.Declared,
 	}, version)
 	if err != nil {
 		return nil, err
@@ -171,7 +175,7 @@ func (g *Gate) judgeVeto(ctx context.Context, h *vetoInput) (err error) {
 
 // vetoed returns the veto within a transaction, "" for none. If the policy judges too slowly for a
 // transaction, it fails with [*unjudged].
-func (g *Gate) vetoed(tx policyFacts, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
+func (g *Gate) vetoed(tx vetoFacts, a *gatehouse.Action, rights *gatehouse.Rights) (string, error) {
 	h, err := g.readVetoInput(tx, a, rights.PolicyVersion, rights.Proposer)
 	if err != nil {
 		return "", err

@@ -110,6 +110,25 @@ func testWithdrawnActionKeepsNoKey(t *testing.T, w *world) {
 	}
 }
 
+// TestManyWithdrawnActions: a step tries a bounded number of keys, then it fails.
+func TestManyWithdrawnActions(t *testing.T) { onBoth(t, testManyWithdrawnActions) }
+
+func testManyWithdrawnActions(t *testing.T, w *world) {
+	w.apply("keyed", keyed)
+	for n := range 100 {
+		key := "k"
+		if n > 0 {
+			key = fmt.Sprintf("k~%d", n+1)
+		}
+		_, err := w.gate.Cancel(w.as("bot"), w.proposeKeyed(key, `{"price":"3"}`).ID)
+		w.must(err)
+	}
+	run := w.ended(w.start("keyed", `{"key":"k"}`).ID)
+	if run.Status != gatehouse.RunFailed || run.Failure.Code != string(gatehouse.CodeDuplicateKey) {
+		t.Errorf("%s", describe(run))
+	}
+}
+
 // TestAdoptionIsNoWrite: a run that has reached its limit of changes still takes an action that exists already.
 func TestAdoptionIsNoWrite(t *testing.T) { onBoth(t, testAdoptionIsNoWrite) }
 

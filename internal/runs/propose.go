@@ -54,6 +54,7 @@ func (r *Runs) propose(
 	if w.spec.TwoPerson {
 		from.Required = 2
 	}
+	from.Asks = w.spec.Kind == workflow.KindApproval
 
 	var d *gate.Draft
 	judge := func() (err error) {
@@ -122,11 +123,19 @@ func (r *Runs) propose(
 	return out, nil
 }
 
+// maxKeys bounds the keys that a step tries, in a transaction: agents can propose, and withdraw, actions with them.
+const maxKeys = 100
+
 // keyToUse returns the key under which a step proposes, and the action that already has it, nil for none. An
 // action that ended without an effect leaves its key used: the step then proposes under the next of the keys
-// K, K~2, K~3, and so on. These depend only on stored actions, so all steps with the key K agree on them.
+// K, K~2, K~3, and so on, at most maxKeys. These depend only on stored actions, so all steps with the key K agree on
+// them.
 func keyToUse(tx gatehouse.ReadTx, own string) (key string, known *gatehouse.Action, err error) {
 	for n := 1; ; n++ {
+		if n > maxKeys {
+			return "", nil, gatehouse.E(gatehouse.CodeDuplicateKey, "%d actions with the key %s have ended without an effect",
+				maxKeys, gatehouse.Quote(own))
+		}
 		key = nthKey(own, n)
 		known, err = tx.FindActionByKey(key)
 		if errors.Is(err, gatehouse.ErrNotFound) {
