@@ -36,7 +36,7 @@ type BreakerState struct {
 	// ErrorCode is the code of the last failure, which may be another tenant's; "" if Failures is 0.
 	ErrorCode string `json:"error_code,omitempty"`
 	// Cause describes why calls are stopped, with the last failure. The target's message is left
-	// out if it is for another tenant.
+	// out if it is for another tenant. Cause is "" for a caller that reads only its own actions.
 	Cause string `json:"cause,omitempty"`
 	// Waiting counts the pushes that wait for the breaker, among the [MaxLimit] newest queued pushes
 	// that the caller may read.

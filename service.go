@@ -428,7 +428,7 @@ type PolicyService interface {
 	ActivatePolicy(ctx context.Context, version int) (*PolicyVersion, error)
 	// PolicyUsage returns the use of the accounts of the active policy's ceilings:
 	// per ceiling up to MaxCeilingAccounts, the fullest first. An agent that may
-	// read only its own actions does not see the accounts of other agents.
+	// read only its own actions sees neither the accounts of other agents nor those of targets.
 	PolicyUsage(ctx context.Context) ([]*CeilingAccount, error)
 	// ProposePolicy proposes to replace the active policy, as an L4 action that
 	// another person approves.

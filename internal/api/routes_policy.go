@@ -69,7 +69,7 @@ func (s *Server) policyRoutes() []route {
 			summary: "Show the use of the ceilings",
 			doc: "The used and the free part of each account of the active policy's ceilings, at most 50 per ceiling, the " +
 				"fullest first. " +
-				"An agent that may read only its own actions does not see the accounts of other agents.",
+				"An agent that may read only its own actions sees neither the accounts of other agents nor those of targets.",
 			roles: readers, status: http.StatusOK, out: typeOf[gatehouse.Page[*gatehouse.CeilingAccount]](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) {
 				return list(s.cfg.Policies.PolicyUsage(ctx))

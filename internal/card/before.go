@@ -15,6 +15,10 @@ const (
 	Differs Provenance = "differs"
 )
 
+// UnchangedClaim marks the value of a rewritten field if the target was not read: see
+// [Change.Rewritten].
+const UnchangedClaim = " (unchanged, as the agent says)"
+
 // Before is what is known about a target before a change.
 type Before struct {
 	Provenance Provenance

@@ -1,6 +1,7 @@
 package card
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -117,6 +118,20 @@ func changes(a *gatehouse.Action, w walker) []Change {
 	declare(a, shape, all)
 	return all
 }
+
+// Written returns the fields that a change writes or removes: first those whose values
+// differ, then the rewritten.
+func Written(a *gatehouse.Action) []Change {
+	all := slices.DeleteFunc(Changes(a), func(c Change) bool { return c.Context })
+	return slices.Concat(
+		slices.DeleteFunc(slices.Clone(all), Change.Rewritten),
+		slices.DeleteFunc(all, func(c Change) bool { return !c.Rewritten() }),
+	)
+}
+
+// Rewritten reports whether the change writes a field with the value that the pre-image gives. Until the target is
+// read, this value is only the proposer's claim: the write may replace another one.
+func (c Change) Rewritten() bool { return c.Kind == Same && !c.Context }
 
 func step(at []string, name string) []string {
 	return append(at[:len(at):len(at)], name)

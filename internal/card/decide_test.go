@@ -105,12 +105,19 @@ func TestHidden(t *testing.T) {
 	diff := pending(t, gatehouse.L3, "", `{"a":1}`)
 	diff.ArtifactDiff = &gatehouse.ArtifactDiff{Text: gitDiff}
 	long := pending(t, gatehouse.L3, "", `{"a":"`+strings.Repeat("ä", 101)+`","b":1}`)
+	rewritten := pending(t, gatehouse.L3, `{"name":"walnuts","price":"10.00"}`, `{"name":"walnuts","price":"12.50"}`)
+	same := fmt.Sprintf(`{"d":%q}`, numbered(100))
+	longRewritten := pending(t, gatehouse.L3, same, same)
 	for _, c := range []struct {
 		name   string
 		a      *gatehouse.Action
 		limits card.Limits
 		want   []string
 	}{
+		{"a rewritten field is left out", rewritten, card.Limits{Fields: 1}, []string{"1 of 2 fields are not shown"}},
+		{"a rewritten value is cut", rewritten, card.Limits{Value: 6}, []string{"1 value would be cut"}},
+		{"a rewritten value just fits", rewritten, card.Limits{Fields: 2, Value: 7}, nil},
+		{"a rewritten text is cut", longRewritten, card.Limits{Lines: 99}, []string{"1 long text would be cut"}},
 		{"no limits", long, card.Limits{}, nil},
 		{"context may be folded", plain, card.Limits{Fields: 1, Value: 10}, nil},
 		{"a value is cut", long, card.Limits{Value: 100}, []string{"1 value would be cut"}},
@@ -146,7 +153,7 @@ func TestHiddenSeesEveryLeaf(t *testing.T) {
 		want := false
 		for _, c := range card.Changes(a) {
 			// Long texts are exempt, since their lines can be folded.
-			want = want || !c.Context && c.Kind != card.Same && c.Text == nil &&
+			want = want || !c.Context && c.Text == nil &&
 				(utf8.RuneCountInString(c.Before.Text) > 3 || utf8.RuneCountInString(c.After.Text) > 3)
 		}
 		if hidden, reasons := card.Hidden(a, card.Limits{Value: 3}); want && !hidden {

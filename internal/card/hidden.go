@@ -11,7 +11,7 @@ import (
 
 // Limits bound what a view shows; 0 means no limit.
 type Limits struct {
-	Fields int // fields of the change, without the context
+	Fields int // fields of the change with the rewritten ones, without the context
 	Value  int // characters of one value
 	Keys   int // keys of a bulk operation
 	Lines  int // lines of the artifact diff, and of one long text
@@ -20,8 +20,8 @@ type Limits struct {
 
 // Hidden reports whether a view with these limits leaves out any part of the
 // decision's subject, and which: it must not offer approval then. The subject is
-// the target with its keys, every changed field, before and after, and the artifact
-// diff. Unchanged fields and lines may be folded.
+// the target with its keys, every changed field, before and after, every rewritten
+// field, and the artifact diff. The context and unchanged lines may be folded.
 func Hidden(a *gatehouse.Action, l Limits) (hidden bool, reasons []string) {
 	return hiddenIn(a, Changes(a), l)
 }
@@ -36,18 +36,23 @@ func hiddenIn(a *gatehouse.Action, changes []Change, l Limits) (hidden bool, rea
 
 	var fields, total, cutValues, cutTexts int
 	for _, c := range changes {
-		if c.Context || c.Kind == Same {
+		if c.Context {
 			continue
 		}
 		fields++
 		n := utf8.RuneCountInString(c.Path)
-		if c.Text != nil {
-			size, cut := textSize(c.Text, l)
-			n, cutValues, cutTexts = n+size, cutValues+cut, cutTexts+tooLong(c.Text.Blocks, l)
+		text := c.Text
+		if text != nil && c.Rewritten() {
+			whole := CompareText("", c.After.Text) // no line may be folded
+			text = &whole
+		}
+		if text != nil {
+			size, cut := textSize(text, l)
+			n, cutValues, cutTexts = n+size, cutValues+cut, cutTexts+tooLong(text.Blocks, l)
 		} else {
 			values := []Value{c.Before, c.After}
-			if c.Common {
-				values = values[:1] // the other value is shown once for all records
+			if c.Common || c.Rewritten() {
+				values = values[:1] // the other value is shown once for all records, or is the same
 			}
 			for _, v := range values {
 				size := utf8.RuneCountInString(v.Text)

@@ -18,7 +18,7 @@ func (g *Gate) ListBreakers(ctx context.Context) (out []gatehouse.BreakerState, 
 }
 
 // breakers returns the breakers of a tenant. It counts at most one page of waiting
-// pushes.
+// pushes. Unless readBy is "", it leaves out the causes, which may describe the calls of others.
 func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.BreakerState, error) {
 	page, err := tx.ListPushes(gatehouse.PushFilter{
 		Status: gatehouse.PushQueued, Limit: gatehouse.MaxLimit, ReadBy: readBy,
@@ -62,7 +62,11 @@ func (g *Gate) breakers(tx pushFacts, tenant, readBy string) ([]gatehouse.Breake
 
 	out := make([]gatehouse.BreakerState, 0, len(states))
 	for _, name := range slices.Sorted(maps.Keys(states)) {
-		out = append(out, states[name])
+		b := states[name]
+		if readBy != "" {
+			b.Cause = ""
+		}
+		out = append(out, b)
 	}
 	return out, nil
 }

@@ -52,7 +52,7 @@ func (g *Gate) RejectReasons(ctx context.Context) (reasons []string, err error) 
 }
 
 // ceilingAccounts lists up to limit accounts of each ceiling, the fullest first. Unless only is "", it leaves out the
-// accounts of agents with another id. An unused ceiling has one account without a scope.
+// accounts of agents with another id, and those of targets. An unused ceiling has one account without a scope.
 func (g *Gate) ceilingAccounts(
 	tx policyFacts, tenant, only string, limit int,
 ) (list []*gatehouse.CeilingAccount, err error) {
@@ -62,15 +62,17 @@ func (g *Gate) ceilingAccounts(
 	}
 	names := make(map[string]string)
 	for _, ceiling := range active.Ceilings() {
+		if only != "" && policy.PerTarget(ceiling.Per) {
+			continue
+		}
 		scope := policy.AgentScope(ceiling.Per, only)
 		uses, err := tx.ListCeilingUse(ceiling.Ceiling, scope, tx.Now().Add(-ceiling.Window.D()), limit)
 		if err != nil {
 			return nil, err
 		}
-		if only != "" { // an earlier policy may have had this ceiling per agent
+		if only != "" { // an earlier policy may have had this ceiling per agent or target
 			uses = slices.DeleteFunc(uses, func(use gatehouse.CeilingUse) bool {
-				agent, _ := policy.SplitScope(ceiling.Per, use.Scope)
-				return agent != "" && agent != only
+				return !policy.ScopeOpenTo(only, ceiling.Per, use.Scope)
 			})
 		}
 		if len(uses) == 0 {

@@ -127,6 +127,48 @@ ceilings:
 	}
 }
 
+// TestUsageOfTargets: an agent that reads only its own actions sees no account of a target, also if an earlier policy
+// had the ceiling per target.
+func TestUsageOfTargets(t *testing.T) {
+	t.Parallel()
+	source := func(per string) string {
+		return `version: 1
+risk: {price_change: 1}
+rules: [{id: all, when: 'true', then: allow}]
+ceilings:
+  - {name: prices, when: 'true', per: ` + per + `, window: 1h, limit: 100, amount: change.price}
+  - {name: all, when: 'true', per: tenant, window: 1h, count: 9}
+`
+	}
+	w := newWorld(t, source("target"))
+	bot, ana := w.agent(), w.person("ana")
+	w.priced(w.principal("other", gatehouse.KindAgent, gatehouse.RoleProposer), "60.00")
+	scopes := func(who context.Context) (list []string) {
+		t.Helper()
+		accounts, err := w.gate.PolicyUsage(who)
+		must(t, err)
+		for _, a := range accounts {
+			list = append(list, a.Ceiling+" "+a.Scope)
+		}
+		return list
+	}
+	target := "prices target:shop/item/SKU-1"
+	if d := cmp.Diff([]string{target, "all tenant"}, scopes(ana)); d != "" {
+		t.Errorf("a person: %s", d)
+	}
+	if d := cmp.Diff([]string{"all tenant"}, scopes(bot)); d != "" {
+		t.Errorf("an agent: %s", d)
+	}
+	_, err := w.gate.ApplyPolicy(w.admin, source("type"))
+	must(t, err)
+	if d := cmp.Diff([]string{target, "all tenant"}, scopes(ana)); d != "" {
+		t.Errorf("a person, under the next policy: %s", d)
+	}
+	if d := cmp.Diff([]string{"prices ", "all tenant"}, scopes(bot)); d != "" {
+		t.Errorf("an agent, under the next policy: %s", d)
+	}
+}
+
 // countedStore counts the transactions of View, their queries of ceilings, and the accounts that they list.
 type countedStore struct {
 	gatehouse.Store

@@ -262,16 +262,17 @@ func (n *Notifier) addDecisions(tx gatehouse.ReadTx, k Keeper, m *Message, a *ga
 	return nil
 }
 
-// changeText names the operation and the fields that it changes.
+// changeText names the operation and the fields that it writes.
 func changeText(a *gatehouse.Action) string {
 	text := a.Connector + " " + a.Operation + " on " + a.Target.EntityType + " " + a.Target.EntityRef
 	if n := len(a.Target.EntityRefs); n > 0 {
 		text = fmt.Sprintf("%s %s on %d of %s", a.Connector, a.Operation, n, a.Target.EntityType)
 	}
 	var fields []string
-	for _, c := range card.Changes(a) {
-		if c.Kind != card.Same && !slices.Contains(fields, c.Path) {
-			fields = append(fields, c.Path)
+	named := make(map[string]bool)
+	for _, c := range card.Written(a) {
+		if !named[c.Path] {
+			fields, named[c.Path] = append(fields, c.Path), true
 		}
 	}
 	if len(fields) == 0 {

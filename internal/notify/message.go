@@ -486,10 +486,7 @@ func counts(by map[string]int, words map[string]string) string {
 
 // addDiff adds the first lines of the change.
 func (m *Message) addDiff(a *gatehouse.Action) {
-	for _, c := range card.Changes(a) {
-		if c.Kind == card.Same {
-			continue
-		}
+	for _, c := range card.Written(a) {
 		if len(m.Diff) == MaxDiffLines {
 			m.DiffMore++
 			continue
@@ -500,6 +497,8 @@ func (m *Message) addDiff(a *gatehouse.Action) {
 			text += c.After.Text
 		case card.Removed:
 			text += c.Before.Text + " → (removed)"
+		case card.Same:
+			text += "set to " + c.After.Text + card.UnchangedClaim
 		default:
 			text += c.Before.Text + " → " + c.After.Text
 		}

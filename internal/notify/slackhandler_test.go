@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/notify"
 	"github.com/gatehouse-dev/gatehouse/internal/notify/slacktest"
 )
 
@@ -434,6 +435,43 @@ func TestSlackCut(t *testing.T) {
 		if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") {
 			t.Errorf("%s: %s", name, m.All())
 		}
+	}
+}
+
+// TestSlackRewritten: a card shows a field whose value only the agent calls unchanged, and offers no approval if
+// there is no room for it.
+func TestSlackRewritten(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t, newWorld(t))
+	ask := func(before, after map[string]string) *slacktest.Message {
+		a, _, err := o.Gate.Propose(o.As("bot"), &gatehouse.Proposal{
+			ActionType: "price_change", Connector: "shop", Operation: "update",
+			Target:       gatehouse.Target{EntityType: "item", EntityRef: "walnuts"},
+			CurrentState: gatehouse.MustJSON(before), ProposedChange: gatehouse.MustJSON(after),
+		})
+		must(t, err)
+		o.settle()
+		return o.card(a)
+	}
+	m := ask(
+		map[string]string{"price": "10.00", "bank_account": "EVIL", "note": "x"},
+		map[string]string{"price": "12.50", "bank_account": "EVIL"},
+	)
+	if m.Button("Approve") == nil || strings.Contains(m.All(), "note") ||
+		!strings.Contains(m.All(), "/bank_account: set to EVIL (unchanged, as the agent says)") ||
+		!strings.Contains(m.All(), "walnuts: /price, /bank_account") {
+		t.Errorf("the card: %s", m.All())
+	}
+
+	before, after := map[string]string{"price": "10.00"}, map[string]string{"price": "12.50"}
+	for i := range notify.MaxDiffLines {
+		name := fmt.Sprint("field", i)
+		before[name], after[name] = "EVIL", "EVIL"
+	}
+	m = ask(before, after)
+	if m.Button("Approve") != nil || m.Button("Reject") == nil || !strings.Contains(m.All(), "does not show all") ||
+		!strings.Contains(m.All(), "/price: 10.00 → 12.50") {
+		t.Errorf("the card: %s", m.All())
 	}
 }
 

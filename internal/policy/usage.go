@@ -34,6 +34,16 @@ func SplitScope(per, scope string) (agent, currency string) {
 	return agent, currency
 }
 
+// ScopeOpenTo reports whether an agent that may read only its own actions may read an
+// account: not that of another agent, nor that of a target, which several agents may use.
+func ScopeOpenTo(agent, per, scope string) bool {
+	owner, _ := SplitScope(per, scope)
+	return (owner == "" || owner == agent) && !strings.HasPrefix(scope, perTarget+":")
+}
+
+// PerTarget reports whether a ceiling has an account for each target.
+func PerTarget(per string) bool { return per == perTarget }
+
 // AgentScope returns the scope of an agent's claims, without a currency, on a ceiling with an account for each agent.
 // It returns "" for any other ceiling, and without an agent.
 func AgentScope(per, agent string) string {

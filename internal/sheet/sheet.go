@@ -292,10 +292,14 @@ func (s *Sheet) change(a *gatehouse.Action) {
 	if m := a.Magnitude; m != nil {
 		s.Line("claims", strings.TrimSpace(string(m.Amount)+" "+m.Currency)+" as its magnitude")
 	}
+	unchanged := card.UnchangedClaim
+	if b, _ := s.Target.Before(a); b.Provenance == card.ByTarget {
+		unchanged = " (unchanged)"
+	}
 	for _, c := range fieldChanges(a.CurrentState, a.ProposedChange) {
 		text := c.text()
 		if !c.changed {
-			text += " (unchanged)"
+			text += unchanged
 		}
 		s.Item(text)
 	}

@@ -145,3 +145,27 @@ func TestOnlyAPassHasATick(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// TestUnchangedIsAClaim: a field is shown as unchanged without the agent's word for it only if the target was read,
+// and matches.
+func TestUnchangedIsAClaim(t *testing.T) {
+	t.Parallel()
+	a := hostileAction()
+	a.Status = gatehouse.StatusPending
+	for name, c := range map[string]struct {
+		read *gatehouse.TargetState
+		want string
+	}{
+		"not read": {nil, " (unchanged, as the agent says)\n"},
+		"read":     {&gatehouse.TargetState{Matches: true, CurrentState: a.CurrentState}, " (unchanged)\n"},
+		"differs":  {&gatehouse.TargetState{CurrentState: `{"name":"x"}`}, " (unchanged, as the agent says)\n"},
+	} {
+		var b strings.Builder
+		s := On(&b, time.Now, 0, false)
+		s.Target = Target{State: c.read}
+		s.Action(a)
+		if want := `name "old" → "old"` + c.want; !strings.Contains(b.String(), want) {
+			t.Errorf("%s: no %q in %s", name, want, b.String())
+		}
+	}
+}

@@ -54,7 +54,8 @@ func cardPage(a *gatehouse.Action, v view) page {
 		p.text(term.Yellow, "You answer for "+strings.Join(v.answersFor, ", ")+".")
 	}
 	p.text("", "")
-	p.change(p.targetNow(a))
+	p.targetNow(a)
+	p.change(a)
 	p.artifact(a)
 	p.payload = len(p.lines)
 	if p.addPreview(a) {
@@ -74,11 +75,11 @@ func cardPage(a *gatehouse.Action, v view) page {
 	return p.page
 }
 
-// targetNow adds the target's present state, and returns the action with that state.
-func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
+// targetNow adds the target's present state.
+func (p *pager) targetNow(a *gatehouse.Action) {
 	line, bad := p.target.Now(a)
 	if line == "" {
-		return a
+		return
 	}
 	style := term.Dim
 	if bad {
@@ -90,7 +91,6 @@ func (p *pager) targetNow(a *gatehouse.Action) *gatehouse.Action {
 		p.hunk()
 		p.indented(term.Yellow, "  ! ", sheet.MovedText(c))
 	}
-	return b.Shown
 }
 
 // addPreview adds the target's preview, and reports whether it differs from the proposal.
@@ -163,11 +163,20 @@ func (p *pager) quote(s string) {
 // hunk marks the next line as the first of a change.
 func (p *pager) hunk() { p.hunks = append(p.hunks, len(p.lines)) }
 
-// change adds the target and every field before and after.
+// change adds the target and every field before and after. It folds a rewritten field only if the
+// target was read: otherwise the value before is only a claim.
 func (p *pager) change(a *gatehouse.Action) {
+	before, _ := p.target.Before(a)
+	a = before.Shown
 	folded := 0
 	for _, c := range card.Changes(a) {
-		if c.Context || c.Kind == card.Same {
+		if c.Rewritten() && before.Provenance == card.ByProposer {
+			p.hunk()
+			p.indented(term.Yellow, "  = ",
+				fieldName(c)+" set to "+string(c.After.JSON)+card.UnchangedClaim)
+			continue
+		}
+		if c.Kind == card.Same {
 			if !p.whole {
 				folded++
 				continue
@@ -211,9 +220,11 @@ func versionText(t gatehouse.Target) string {
 	return ", version " + t.Version
 }
 
+func fieldName(c card.Change) string { return strings.TrimPrefix(c.Path, "/") }
+
 // field adds one field that changes.
 func (p *pager) field(c card.Change) {
-	name := strings.TrimPrefix(c.Path, "/")
+	name := fieldName(c)
 	if c.Text != nil {
 		p.indented(term.Bold, "  ", fmt.Sprintf("%s: +%d -%d lines", name, c.Text.Added, c.Text.Removed))
 		p.blocks(c.Text.Blocks)
