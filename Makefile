@@ -45,6 +45,6 @@ planted:
 release:
 	./scripts/release
 
-# A wheel, an sdist and an npm tarball in dist/sdks.
+# A wheel, an sdist and an npm tarball in dist-sdks; `make release` deletes what is in dist.
 sdks:
-	./scripts/sdks dist/sdks
+	./scripts/sdks dist-sdks

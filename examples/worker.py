@@ -6,6 +6,7 @@
 It needs Python 3.9 or later and nothing else; the key's principal has the role
 worker. Replace page() with what your step does, and keep the rest.
 """
+import http.client
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ import uuid
 URL = os.environ["GATEHOUSE_URL"] + "/api/v1"
 KEY = os.environ["GATEHOUSE_KEY"]
 LEASE = float(os.environ.get("WORKER_LEASE", "60"))  # seconds without a heartbeat
+BROKEN = OSError, http.client.HTTPException  # no connection, or half an answer: the server may or may not have acted
 
 
 class Retry(Exception):
@@ -46,22 +48,32 @@ class Refused(Exception):
         self.code, self.retryable = problem.get("code"), problem.get("retryable", True)
 
 
-def call(path, body, tries=1):
+def problem_of(error):
+    """The server's problem; of another's answer, such as the page of a proxy, only the status."""
+    try:
+        if error.headers.get_content_type() == "application/problem+json":
+            return json.load(error)
+    except (*BROKEN, ValueError):
+        pass  # half an answer
+    return {"detail": str(error)}
+
+
+def call(path, body, tries=1, limit=90):
     """Posts JSON. The Idempotency-Key makes several tries one request: the
-    effect happens once, and each try gets the first answer."""
+    effect happens once, and each try gets the first answer. limit is in
+    seconds."""
     headers = {"Authorization": "Bearer " + KEY, "Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
     while True:
         tries -= 1
         try:
             request = urllib.request.Request(URL + path, json.dumps(body).encode(), headers)
-            with urllib.request.urlopen(request, timeout=90) as answer:
+            with urllib.request.urlopen(request, timeout=limit) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
-            ours = error.headers.get_content_type() == "application/problem+json"
-            refused = Refused(json.load(error) if ours else {"detail": str(error)})
+            refused = Refused(problem_of(error))
             if tries <= 0 or not refused.retryable:
                 raise refused from None
-        except OSError:  # a broken connection: the server may or may not have acted on the request
+        except BROKEN:
             if tries <= 0:
                 raise
         time.sleep(1)
@@ -69,14 +81,17 @@ def call(path, body, tries=1):
 
 def keep(path, generation, done, stop):
     """Keeps the lease until done, and sets stop when the step is no longer ours to do."""
-    while not done.wait(LEASE / 3):
-        try:
-            if call(path + "/heartbeat", {"generation": generation, "lease": f"{LEASE:g}s"})["cancel"]:
+    due = time.monotonic() + LEASE / 3
+    while not done.wait(max(0, due - time.monotonic())):
+        due = time.monotonic() + LEASE / 3
+        try:  # a heartbeat that gets no answer leaves time for another one
+            beat = {"generation": generation, "lease": f"{LEASE:g}s"}
+            if call(path + "/heartbeat", beat, limit=LEASE / 3)["cancel"]:
                 stop.set()
         except Refused as refused:
             if not refused.retryable:  # lease_lost
                 return stop.set()
-        except OSError:
+        except BROKEN:
             pass  # the next heartbeat may succeed
 
 
@@ -92,7 +107,7 @@ def execute(step, lease):
         print(step["key"] + ": " + verb[1:], file=sys.stderr)
     except Refused as refused:  # after lease_lost another worker has the step, and this result is dropped
         print(step["key"] + ": " + str(refused), file=sys.stderr)
-    except OSError as error:  # the lease will expire, and another attempt will follow
+    except BROKEN as error:  # the lease will expire, and another attempt will follow
         print(step["key"] + ": not reported: " + str(error), file=sys.stderr)
     finally:
         done.set()
@@ -121,7 +136,7 @@ def main():
             if not refused.retryable:
                 sys.exit(str(refused))  # the key, the role or the request is refused
             time.sleep(5)
-        except OSError:
+        except BROKEN:
             time.sleep(5)  # the server is unreachable; try again
 
 

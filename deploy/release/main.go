@@ -39,7 +39,8 @@ func main() {
 	o := options{level: 6}
 	list := strings.Join(platforms, ",")
 	flag.StringVar(&o.root, "root", ".", "the repository's `folder`")
-	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts; those of an earlier release are deleted first")
+	flag.StringVar(&o.out, "out", "dist", "the `folder` for the artifacts; if it has the "+sumsFile+
+		" of an earlier release, everything in it is deleted first")
 	flag.StringVar(&list, "platforms", list, "the platforms to build for, separated by commas")
 	flag.StringVar(&o.base, "base", "",
 		"the base `URL` of the published artifacts; by default the release on GitHub")

@@ -243,6 +243,11 @@ func TestRefuses(t *testing.T) {
 	if err := try("linux/amd64"); err == nil || !strings.Contains(err.Error(), "differ from the commit") {
 		t.Errorf("modified files: %v", err)
 	}
+	for _, name := range []string{"sdk/python/pyproject.toml", "sdk/typescript/package.json"} {
+		if versioned[name] == "" {
+			t.Errorf("the version of %s is not checked", name)
+		}
+	}
 	for name := range versioned {
 		content := read(t, clone, name)
 		src, err := readSource(t.Context(), clone)
@@ -282,6 +287,20 @@ func TestOutIsNoOtherFolder(t *testing.T) {
 			t.Errorf("%s: %v, %v", out, files, err)
 		}
 	}
+}
+
+// TestSDKsAreNotInTheFolderOfARelease: a release empties its folder, and refuses one that has other files. Git ignores
+// the folder of the SDKs, because a release refuses files that differ from the commit.
+func TestSDKsAreNotInTheFolderOfARelease(t *testing.T) {
+	t.Parallel()
+	folder := regexp.MustCompile(`(?m)^\t\./scripts/sdks (\S+)$`).FindSubmatch(read(t, root, "Makefile"))
+	if folder == nil || !strings.Contains(string(read(t, root, "scripts", "sdks")), `"${1:-`+string(folder[1])+`}"`) {
+		t.Fatalf("the folder of the SDKs is %q", folder)
+	}
+	if in, err := filepath.Rel("dist", string(folder[1])); err != nil || filepath.IsLocal(in) {
+		t.Errorf("%s is in the folder of a release: %v", folder[1], err)
+	}
+	run(t, root, "git", "check-ignore", "--no-index", string(folder[1])+"/")
 }
 
 func copyFile(t *testing.T, name, to string) {

@@ -24,14 +24,16 @@ const versionFile = "internal/version/version.go"
 
 var versionLine = regexp.MustCompile(`(?m)^const Number = "(\d+\.\d+\.\d+(?:-[0-9A-Za-z.]+)?)"$`)
 
-// versioned maps each deployment file that names the version to a regular expression whose group is the
-// version. The version must be the release's, or the file would install another one. The versions of the SDKs
-// are not checked.
+// versioned maps each file that names the version to a regular expression whose group is the version: those that
+// install a release, and the packages of the SDKs. The version must be the release's.
 var versioned = map[string]string{
 	"deploy/helm/gatehouse/Chart.yaml":  `(?m)^(?:version|appVersion): "?([^"\n]+)"?$`,
 	"deploy/kubernetes/deployment.yaml": `gatehouse-dev/gatehouse:(\S+)`,
 	"deploy/kubernetes/initjob.yaml":    `gatehouse-dev/gatehouse:(\S+)`,
 	"deploy/compose/compose.yaml":       `gatehouse-dev/gatehouse:(\S+)`,
+	"examples/agents/github-action.yml": `/releases/download/v([^/]+)/`,
+	"sdk/python/pyproject.toml":         `(?m)^version = "([^"]+)"$`,
+	"sdk/typescript/package.json":       `(?m)^  "version": "([^"]+)",$`,
 }
 
 // readSource reads the version from the files and the rest from Git.

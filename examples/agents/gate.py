@@ -1,4 +1,4 @@
-import json, os, time, urllib.error, urllib.request
+import http.client, json, os, time, urllib.error, urllib.request
 
 def call(path, body=None):
     """One call, made again while the gate is busy or out of reach. A POST is safe to
@@ -11,30 +11,49 @@ def call(path, body=None):
             with urllib.request.urlopen(request, timeout=90) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
-            problem = json.load(refused)
+            problem = problem_of(refused)
             if problem["code"] == "invalid":
                 return {"status": "invalid", "errors": problem["errors"]}
             if pause is None or not problem.get("retryable"):
                 raise RuntimeError(f"{problem['code']}: {problem.get('detail', '')}") from None
-            pause = float(refused.headers.get("Retry-After") or pause)
-        except OSError:
+            after = refused.headers.get("Retry-After", "")
+            pause = int(after) if after.isdigit() else pause  # a proxy may name a date
+        except (OSError, http.client.HTTPException):  # no connection, or half an answer
             if pause is None:
                 raise
         time.sleep(pause)
 
+def problem_of(refused):
+    """The gate's problem; of another's answer, such as the page of a proxy, only the status."""
+    try:
+        if refused.headers.get_content_type() == "application/problem+json":
+            return json.load(refused)
+    except (OSError, http.client.HTTPException, ValueError):
+        pass  # half an answer
+    return {"code": f"HTTP {refused.code}", "detail": refused.reason, "retryable": refused.code >= 500}
+
 def propose_change(task, tool_input, patience=3600):
-    """Executes a tool call. Returns the action (without an id if it is "invalid") and what to tell
-    the model. task names this piece of work, such as ticket-4711-price; patience is in seconds."""
+    """Executes a tool call. Returns the action (without an id if it is "invalid"; the newest if others
+    replaced it) and what to tell the model. task names this piece of work, such as ticket-4711-price;
+    patience is in seconds."""
     proposal = {"connector": "shop", "operation": "update", "idempotency_key": task,
         "action_type": tool_input["action_type"],
         "target": {"entity_type": "item", "entity_ref": tool_input["entity_ref"]},
         "current_state": tool_input["current_state"], "proposed_change": tool_input["proposed_change"],
         "rationale": tool_input["rationale"]}
     action = call("", proposal)
-    until = time.monotonic() + patience
-    while action["status"] in ("pending", "approved", "pushing") and (left := until - time.monotonic()) > 0:
+    proposed, until = action.get("id"), time.monotonic() + patience
+    while True:
+        while action["status"] == "superseded" and action.get("superseded_by"):  # by a reviewer's edit, for example
+            action = call("/" + action["superseded_by"])
+        left = until - time.monotonic()
+        if action["status"] not in ("pending", "approved", "pushing") or left <= 0:
+            break
         action = call(f"/{action['id']}?wait={min(60, int(left) + 1)}s&until=finished")
-    return action, in_words(action)
+    words = in_words(action)
+    if action.get("id") != proposed:
+        words = f"A revision took its place, which changes {json.dumps(action['proposed_change'])}. {words}"
+    return action, words
 
 def in_words(action):
     status = action["status"]

@@ -14,7 +14,9 @@ case $code in
   0) echo "$sku costs $new" ;;
   8) echo "nobody has decided yet: run it again later" ;;
   10) echo "refused, by a person or the policy: $sku still costs $old" ;;
+  11) echo "nobody answered in time" ;;
+  12) echo "canceled, or replaced by another revision: gatehouse list -q $sku shows it" ;;
   13) echo "it may have taken effect: a person looks into it, and it is not to be run again" ;;
-  *) echo "it came to nothing" ;;
+  *) echo "not done, or not known: see the message above" ;;
 esac
 exit "$code"

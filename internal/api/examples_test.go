@@ -24,6 +24,10 @@ func TestExampleWorkers(t *testing.T) {
 			t.Parallel()
 			testExampleWorker(t, append(command(t), filepath.Join("..", "..", "examples", name)))
 		})
+		t.Run(name+" without answers", func(t *testing.T) {
+			t.Parallel()
+			testWithoutAnswers(t, append(command(t), filepath.Join("..", "..", "examples", name)))
+		})
 	}
 }
 
@@ -58,10 +62,11 @@ type process struct {
 	err    error // after it has ended
 }
 
-func startExample(t *testing.T, command []string, server, key string) *process {
+func startExample(t *testing.T, command []string, server, key string, more ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(command[0], command[1:]...), ended: make(chan struct{})}
 	p.Env = append(p.Environ(), "GATEHOUSE_URL="+server, "GATEHOUSE_KEY="+key, "WORKER_LEASE=4")
+	p.Env = append(p.Env, more...)
 	p.Stdout, p.Stderr = &p.output, &p.output
 	must(t, p.Start())
 	go func() {
@@ -92,7 +97,7 @@ func (p *process) end(t *testing.T) error {
 
 func testExampleWorker(t *testing.T, command []string) {
 	b, server := newWorkbench(t)
-	b.lose = "/steps/stp_good/complete"
+	b.lose, b.half = "/steps/stp_good/complete", "/steps/stp_long/heartbeat"
 	good, busy, bad := b.put("good", `{"who":"ana"}`), b.put("busy", `{"pager":"busy","who":"ben"}`), b.put("bad", `{}`)
 	long, canceled, lost := b.put("long", `{"seconds":6,"who":"cleo"}`), b.put("canceled", `{"seconds":600,"who":"dan"}`),
 		b.put("lost", `{"seconds":600,"who":"eve"}`)
@@ -145,5 +150,25 @@ func testExampleWorker(t *testing.T, command []string) {
 	}
 	if b.batch < 5 {
 		t.Errorf("leased %d steps at most in one request", b.batch)
+	}
+}
+
+// testWithoutAnswers: a worker goes on after half an answer to its request for leases, and keeps a lease although a
+// heartbeat gets no answer.
+func testWithoutAnswers(t *testing.T, command []string) {
+	b, server := newWorkbench(t)
+	b.half, b.hang = "/steps/lease", "/steps/stp_long/heartbeat"
+	long := b.put("long", `{"seconds":9,"who":"cleo"}`)
+	p := startExample(t, command, server.URL, "gth_work", "WORKER_LEASE=6")
+	b.waitFor(t, long, gatehouse.StepSucceeded)
+	close(b.released)
+	must(t, p.Process.Signal(syscall.SIGTERM))
+	if err := p.end(t); err != nil {
+		t.Errorf("told to stop, it ended with %v", err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.half != "" || b.hang != "" || long.Attempts != 1 || long.refused != 0 {
+		t.Errorf("not asked: %q %q; %d attempts, %d refusals", b.half, b.hang, long.Attempts, long.refused)
 	}
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,6 +28,7 @@ assert tool_call("allowed", "note", {"colour": "red"}, {"colour": "blue"}) is No
 tool_call("allowed", "note", {"tag": ""}, {"tag": "summer"})
 first = tool_call("refused", "price_change", {"price": "10.00"}, {"price": "99.00"})
 tool_call("approved", "price_change", {"price": "10.00"}, {"price": "12.00"})
+tool_call("edited", "price_change", {"price": "12.00"}, {"price": "15.00"})
 tool_call("stale", "note", {"tag": ""}, {"tag": "winter"})
 assert tool_call("refused", "price_change", {"price": "10.00"}, {"price": "99.00"}) == first
 try:
@@ -90,10 +93,11 @@ func TestAgentTool(t *testing.T) {
 			want := `Applied.
 Rejected by a person: too much, 12 at most
 Applied.
+A revision took its place, which changes {"price": "13.00"}. Applied.
 Approved, but it failed at the target: target_changed`
 			lines := strings.SplitAfter(rest, "\n")
-			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 8 ||
-				lines[4] != lines[1] || !strings.HasPrefix(lines[5], "duplicate_key: ") || lines[6] != "unauthenticated\n" {
+			if err != nil || !strings.HasPrefix(rest, want) || len(lines) != 9 ||
+				lines[5] != lines[1] || !strings.HasPrefix(lines[6], "duplicate_key: ") || lines[7] != "unauthenticated\n" {
 				t.Errorf("%v, and the model reads\n%s", err, &output)
 			}
 			q.server.stop()
@@ -102,6 +106,13 @@ Approved, but it failed at the target: target_changed`
 			page, err := admin.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
 			must(t, err)
 			for _, a := range page.Items {
+				if a.IdempotencyKey == "edited" {
+					_, err := admin.Edit(t.Context(), a.ID, gatehouse.EditRequest{
+						Digest: a.Digest, Note: "less", Patch: `{"price":"13.00"}`, Approve: true,
+					})
+					must(t, err)
+					continue
+				}
 				d := gatehouse.Decision{Decision: gatehouse.Approve, Digest: a.Digest}
 				if a.IdempotencyKey == "refused" {
 					d.Decision, d.Notes = gatehouse.Reject, "too much, 12 at most"
@@ -111,5 +122,62 @@ Approved, but it failed at the target: target_changed`
 				}
 			}
 		}
+	}
+}
+
+// impatientSession proposes once, without pauses between the calls.
+const impatientSession = `
+import gate
+gate.time.sleep = lambda seconds: None
+print(gate.propose_change("task", {"action_type": "note", "entity_ref": "SKU-1042", "current_state": {},
+    "proposed_change": {"tag": "summer"}, "rationale": "why"})[1])
+`
+
+// TestAgentToolCallsAgain: a proxy's page, half an answer and half a problem are no answers of the gate.
+func TestAgentToolCallsAgain(t *testing.T) {
+	t.Parallel()
+	half := func(w http.ResponseWriter, contentType string, status int) {
+		w.Header().Set("Content-Type", contentType)
+		w.Header().Set("Content-Length", "100")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"code": "busy`))
+	}
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch calls++; calls {
+		case 1:
+			w.Header().Set("Content-Type", "text/html")
+			w.Header().Set("Retry-After", "Mon, 30 Nov 2026 10:00:00 GMT")
+			w.WriteHeader(http.StatusBadGateway)
+			_, _ = w.Write([]byte("<h1>Bad gateway</h1>"))
+		case 2:
+			half(w, "application/json", http.StatusCreated)
+		case 3:
+			half(w, "application/problem+json", http.StatusServiceUnavailable)
+		case 4:
+			_, _ = w.Write([]byte(`{"id": "act_1", "status": "applied"}`))
+		default:
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	q := &quickstart{t: t, dir: t.TempDir()}
+	source, err := os.ReadFile(filepath.Join("..", "..", "examples", "agents", "gate.py"))
+	must(t, err)
+	q.write("gate.py", string(source))
+	q.write("session.py", impatientSession)
+	session := func() string {
+		cmd := q.command("python3", "session.py")
+		cmd.Env = cleanEnv("GATEHOUSE_URL="+server.URL, "GATEHOUSE_KEY=gth_agent")
+		out, _ := cmd.CombinedOutput() // the output says if it failed
+		return string(out)
+	}
+	if said := session(); said != "Applied.\n" || calls != 4 {
+		t.Errorf("after %d calls the model reads %s", calls, said)
+	}
+	// A wrong address is not called again.
+	if said := session(); !strings.HasSuffix(said, "RuntimeError: HTTP 404: Not Found\n") || calls != 5 {
+		t.Errorf("after %d calls: %s", calls, said)
 	}
 }

@@ -28,12 +28,13 @@ type storedSecret struct {
 	Data       map[string]string `json:"data"`
 }
 
-// TestInitHandsTheSecretsOver fakes the Kubernetes API as its reference describes it: the Secret is created
-// before the store, filled once even if a call fails in between, and not changed when the job runs
-// again.
+// TestInitHandsTheSecretsOver fakes the Kubernetes API as its reference describes it: the rights are tried before
+// the store is made, the Secret is filled once even if a call fails in between, and not changed when the job runs
+// again, also after somebody has moved the secrets and deleted or emptied it. Lost secrets are reported.
 func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the environment
-	var secret map[string]string // nil: there is none
-	allowed, mayFill, failures := false, false, 2
+	var secret map[string]string   // nil: there is none
+	var reserved map[string]string // what it held before it was filled
+	allowed, mayFill, failures := false, false, 0
 	api := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var sent storedSecret
 		if r.Method != http.MethodGet {
@@ -47,21 +48,24 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		switch {
 		case r.Header.Get("Authorization") != "Bearer tok" || !allowed:
 			w.WriteHeader(http.StatusForbidden)
-		case r.Method == http.MethodPost && r.URL.Path == all && secret == nil:
-			secret = map[string]string{}
-			w.WriteHeader(http.StatusCreated)
-		case r.Method == http.MethodPost && r.URL.Path == all:
+		case r.Method == http.MethodPost && r.URL.Path == all && secret != nil:
 			w.WriteHeader(http.StatusConflict)
+		case r.Method == http.MethodPost && r.URL.Path == all:
+			w.WriteHeader(http.StatusCreated)
+			if r.URL.RawQuery != "dryRun=All" {
+				secret = encoded(sent.StringData)
+				reserved = secret
+			}
 		case r.Method == http.MethodPut && !mayFill:
 			w.WriteHeader(http.StatusForbidden)
+		case r.Method == http.MethodPut && r.URL.Path == all+"/admin" && secret == nil:
+			w.WriteHeader(http.StatusNotFound)
 		case r.Method == http.MethodPut && r.URL.RawQuery == "dryRun=All" && r.URL.Path == all+"/admin":
 		case r.Method == http.MethodPut && r.URL.Path == all+"/admin" && failures > 0:
 			failures--
 			w.WriteHeader(http.StatusInternalServerError)
 		case r.Method == http.MethodPut && r.URL.Path == all+"/admin":
-			for name, value := range sent.StringData {
-				secret[name] = base64.StdEncoding.EncodeToString([]byte(value))
-			}
+			secret = encoded(sent.StringData)
 		case r.Method == http.MethodGet && r.URL.Path == all+"/admin":
 			_ = json.NewEncoder(w).Encode(storedSecret{Data: secret})
 		default:
@@ -92,16 +96,25 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 
 	// No store is created while a right is missing: first all of them, then the right to fill a new Secret,
 	// then the right to fill the one that exists.
-	for range 3 {
+	for _, present := range []map[string]string{nil, nil, {}} {
+		secret = present
 		if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "403") {
 			t.Fatalf("exit code %d: %s", code, words)
 		}
 		if _, err := os.Stat(data); err == nil {
 			t.Fatal("a store was created, and its secrets are lost")
 		}
+		if len(secret) != len(present) || (secret == nil) != (present == nil) {
+			t.Errorf("the Secret is changed: %v", secret)
+		}
 		allowed = true
 	}
-	mayFill = true
+	// Nor is an administrator made if the Secret cannot be reserved.
+	mayFill, failures = true, 1
+	if code, words := initialize(); code != term.ExitError || !strings.Contains(words, "500") {
+		t.Errorf("exit code %d: %s", code, words)
+	}
+	secret, failures = nil, 2
 	if code, words := initialize(); code != term.ExitDone {
 		t.Fatalf("exit code %d: %s", code, words)
 	}
@@ -122,10 +135,23 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 	if err != nil {
 		t.Errorf("the key is not the administrator's: %v", err)
 	}
-	// An emptied Secret is reported: its values cannot be recovered.
+	// A Secret that lacks only the key, or was never filled, is reported: its values cannot be recovered.
 	delete(secret, "admin_key")
-	if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
-		t.Errorf("exit code %d: %s", code, words)
+	for _, lost := range []map[string]string{secret, reserved} {
+		secret = lost
+		if code, words := initialize(); code == term.ExitDone || !strings.Contains(words, "has an administrator already") {
+			t.Errorf("the Secret has %v: exit code %d: %s", lost, code, words)
+		}
+	}
+	// After somebody has moved the secrets and deleted or emptied the Secret, there is nothing to do.
+	for _, moved := range []map[string]string{nil, {}} {
+		secret = moved
+		if code, words := initialize(); code != term.ExitDone || !strings.Contains(words, "has an administrator already") {
+			t.Errorf("the Secret has %v: exit code %d: %s", moved, code, words)
+		}
+		if len(secret) > 0 || (secret == nil) != (moved == nil) {
+			t.Errorf("the Secret had %v, and has %v", moved, secret)
+		}
 	}
 
 	g, _, words := testGlobals(t)
@@ -133,4 +159,13 @@ func TestInitHandsTheSecretsOver(t *testing.T) { // not parallel: it sets the en
 		t.TempDir()}); code != term.ExitError || !strings.Contains(words.String(), "in a pod") {
 		t.Errorf("outside of a pod: exit code %d: %s", code, words)
 	}
+}
+
+// encoded is the data of a Secret that was written with these strings.
+func encoded(values map[string]string) map[string]string {
+	data := make(map[string]string, len(values))
+	for name, value := range values {
+		data[name] = base64.StdEncoding.EncodeToString([]byte(value))
+	}
+	return data
 }

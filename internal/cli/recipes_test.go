@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,17 @@ func TestShellRecipes(t *testing.T) {
 	expect("run it again later", 8, script, "SKU-1", "12.00", "99.00")
 	servetest.DecideOnly(t, api, gatehouse.Reject)
 	expect("still costs 12.00", 10, script, "SKU-1", "12.00", "99.00")
+	expect("run it again later", 8, script, "SKU-1", "12.00", "98.00")
+	page, err := api.ListActions(t.Context(), gatehouse.ActionFilter{Status: gatehouse.StatusPending})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("pending: %+v, %v", page, err)
+	}
+	_, err = servetest.MustClient(t, url, agent).Cancel(t.Context(), page.Items[0].ID)
+	must(t, err)
+	expect("canceled, or replaced by another revision: gatehouse list -q SKU-1 ", 12, script, "SKU-1", "12.00", "98.00")
+	url, server := "http://127.0.0.1:1", url // nothing listens there
+	expect("not done, or not known: see the message above", 1, script, "SKU-1", "12.00", "97.00")
+	url = server
 
 	var workflow struct {
 		Jobs map[string]struct {
@@ -111,29 +123,42 @@ func TestShellRecipes(t *testing.T) {
 		t.Fatalf("the step runs %q", body)
 	}
 	body = strings.Replace(body, "--timeout 5h", "--timeout 60s", 1)
-	for _, c := range []struct {
-		price    string
-		decision gatehouse.DecisionKind
-		code     int
-	}{{"99.00", gatehouse.Reject, 10}, {"13.00", gatehouse.Approve, 0}} {
-		q.write("prices.txt", "SKU-1 12.00 "+c.price+"\n")
+	shop := func(script string) string {
+		t.Helper()
+		cmd := exec.Command("python3", "-c", `import sqlite3; db = sqlite3.connect("shop.db"); `+script)
+		cmd.Dir = q.dir
+		out, err := cmd.Output()
+		must(t, err)
+		return strings.TrimSpace(string(out))
+	}
+	shop(`db.execute("INSERT INTO items VALUES ('SKU-2', '20.00', 1)"); db.commit()`)
+	// The first run goes on after the rejected row.
+	for i, c := range []struct {
+		prices    string
+		decisions []gatehouse.DecisionKind
+		code      int
+	}{
+		{"SKU-1 12.00 99.00\nSKU-2 20.00 21.00\n", []gatehouse.DecisionKind{gatehouse.Reject, gatehouse.Approve}, 10},
+		{"SKU-1 12.00 13.00\n", []gatehouse.DecisionKind{gatehouse.Approve}, 0},
+	} {
+		q.write("prices.txt", c.prices)
 		decided := make(chan struct{})
 		go func() {
 			defer close(decided)
-			servetest.DecideOnly(t, api, c.decision)
+			for _, d := range c.decisions {
+				servetest.DecideOnly(t, api, d)
+			}
 		}()
 		// As a runner does: bash that ends at the first failing command. Each run has its own number.
-		out, code := run("bash", "-e", "-c", "GITHUB_RUN_ID="+c.price+"\n"+body)
+		out, code := run("bash", "-e", "-c", fmt.Sprintf("GITHUB_RUN_ID=%d\n%s", i, body))
 		<-decided
 		if code != c.code {
 			t.Errorf("the step exits %d: %s", code, out)
 		}
 	}
-	row := exec.Command("python3", "-c",
-		`import sqlite3; print(*sqlite3.connect("shop.db").execute("SELECT price FROM items").fetchone())`)
-	row.Dir = q.dir
-	if out, err := row.Output(); err != nil || strings.TrimSpace(string(out)) != "13.00" {
-		t.Errorf("the price is %q: %v", out, err)
+	if out := shop(`print(db.execute("SELECT sku, price FROM items ORDER BY sku").fetchall())`); out !=
+		"[('SKU-1', '13.00'), ('SKU-2', '21.00')]" {
+		t.Errorf("the prices are %s", out)
 	}
 	q.server.stop()
 }

@@ -16,7 +16,7 @@ import (
 type InitCommand struct {
 	StoreFlags
 	Listen           listenAddress `help:"The server's future address, for setup_url; sign_in.public_url of the configuration takes precedence." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	KubernetesSecret string        `help:"In a pod: store the secrets in this Secret of the namespace instead of printing them; do nothing if it already holds them." placeholder:"NAME"`
+	KubernetesSecret string        `help:"In a pod: store the secrets in this Secret of the namespace instead of printing them; do nothing if it already holds them, or if there is an administrator and the Secret is missing or empty." placeholder:"NAME"`
 	ServiceAccount   string        `help:"Where a pod finds its token, its namespace and the root certificate." default:"/var/run/secrets/kubernetes.io/serviceaccount" hidden:""`
 }
 
@@ -40,11 +40,12 @@ func (c *InitCommand) Run(g *term.IO) error {
 		return err
 	}
 	var secret *clusterSecret
+	var held map[string]string
 	if c.KubernetesSecret != "" {
 		if secret, err = newClusterSecret(c.KubernetesSecret, c.ServiceAccount); err != nil {
 			return err
 		}
-		if filled, err := secret.reserve(g.Ctx); err != nil || filled {
+		if held, err = secret.read(g.Ctx); err != nil || held["admin_key"] != "" {
 			return err
 		}
 	}
@@ -56,6 +57,11 @@ func (c *InitCommand) Run(g *term.IO) error {
 	n, err := c.Open(g.Ctx, cfg, &Backplane{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
+	}
+	if secret != nil {
+		if done, err := c.reserve(g, n, secret, held); err != nil || done {
+			return errors.Join(err, n.Close())
+		}
 	}
 	creds, err := n.Gate.Bootstrap(g.Ctx)
 	if err != nil {
@@ -87,6 +93,25 @@ func (c *InitCommand) Run(g *term.IO) error {
 		"that they sponsor are denied.\n" +
 		"    gatehouse principal create --name ana --kind person --role approver")
 	return nil
+}
+
+// reserve reserves the Secret, which holds the given values, for a new administrator. It reports whether there is
+// nothing to do, because there is an administrator whose secrets somebody has moved: an upgrade runs init again.
+func (c *InitCommand) reserve(
+	g *term.IO, n *Node, secret *clusterSecret, held map[string]string,
+) (done bool, err error) {
+	made, err := administered(g.Ctx, n.Store)
+	switch {
+	case err != nil:
+		return false, err
+	case !made:
+		return false, secret.reserve(g.Ctx)
+	case len(held) > 0:
+		return false, gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already, but the Secret %s does not "+
+			"have the key: make a new one with gatehouse admin reset, and delete the Secret", c.place(), secret.name)
+	}
+	g.Say("Nothing to do: %s has an administrator already, and the Secret %s is missing or empty.", c.place(), secret.name)
+	return true, nil
 }
 
 type initAnswer struct {

@@ -58,39 +58,46 @@ func newClusterSecret(name, account string) (*clusterSecret, error) {
 	return s, nil
 }
 
-// reserve makes the Secret if it is missing, so that a missing right to make, read or fill it is
-// found before there are credentials to lose. It reports whether the Secret has been filled.
-func (s *clusterSecret) reserve(ctx context.Context) (filled bool, err error) {
-	empty := s.object(nil)
-	status, _, err := s.call(ctx, http.MethodPost, "", empty)
+// reservation is the name of a value that the Secret has until the administrator's secrets replace it. A Secret
+// without any value was emptied or deleted by somebody, who may have moved the secrets out of it.
+const reservation = "reserved"
+
+// read returns the Secret's values, none if it is missing. It finds a missing right to make, read or fill it
+// before there are credentials to lose. It changes nothing: it makes the calls of reserve and fill as dry runs
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run).
+func (s *clusterSecret) read(ctx context.Context) (map[string]string, error) {
+	var there secretObject
+	status, _, err := s.call(ctx, http.MethodPost, "?dryRun=All", s.object(nil))
 	switch {
 	case err != nil:
-		return false, err
-	case status == http.StatusCreated:
-		return false, s.tryToFill(ctx)
-	case status != http.StatusConflict:
-		return false, fmt.Errorf("create the Secret %s: the Kubernetes API answers %d", s.name, status)
+		return nil, err
+	case status == http.StatusConflict:
+		status, body, err := s.call(ctx, http.MethodGet, "/"+s.name, nil)
+		if err != nil {
+			return nil, err
+		}
+		if status != http.StatusOK || json.Unmarshal(body, &there) != nil {
+			return nil, fmt.Errorf("read the Secret %s: the Kubernetes API answers %d", s.name, status)
+		}
+	case status != http.StatusCreated:
+		return nil, fmt.Errorf("create the Secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
 	}
-	status, body, err := s.call(ctx, http.MethodGet, "/"+s.name, nil)
-	if err != nil {
-		return false, err
+	status, _, err = s.call(ctx, http.MethodPut, "/"+s.name+"?dryRun=All", s.object(nil))
+	if err == nil && status != http.StatusOK && status != http.StatusNotFound { // 404: allowed, but it is missing
+		err = fmt.Errorf("update the Secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
 	}
-	var there secretObject
-	if status != http.StatusOK || json.Unmarshal(body, &there) != nil {
-		return false, fmt.Errorf("read the Secret %s: the Kubernetes API answers %d", s.name, status)
-	}
-	if there.Data["admin_key"] != "" {
-		return true, nil
-	}
-	return false, s.tryToFill(ctx)
+	return there.Data, err
 }
 
-// tryToFill makes the call of fill as a dry run, which needs the same right and changes nothing
-// (https://kubernetes.io/docs/reference/using-api/api-concepts/#dry-run).
-func (s *clusterSecret) tryToFill(ctx context.Context) error {
-	status, _, err := s.call(ctx, http.MethodPut, "/"+s.name+"?dryRun=All", s.object(nil))
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("update the Secret %s: the Kubernetes API answers %d to a dry run", s.name, status)
+// reserve makes the Secret with the reservation as its only value.
+func (s *clusterSecret) reserve(ctx context.Context) error {
+	reserved := s.object(map[string]string{reservation: "gatehouse init has not stored the secrets yet"})
+	status, _, err := s.call(ctx, http.MethodPost, "", reserved)
+	if err == nil && status == http.StatusConflict {
+		status, _, err = s.call(ctx, http.MethodPut, "/"+s.name, reserved)
+	}
+	if err == nil && status != http.StatusCreated && status != http.StatusOK {
+		err = fmt.Errorf("reserve the Secret %s: the Kubernetes API answers %d", s.name, status)
 	}
 	return err
 }
