@@ -29,22 +29,17 @@ const (
 // Redacted replaces a secret.
 const Redacted = "[redacted]"
 
-const (
-	// leastLong is the length, in bytes, from which a text may have been cut off by
-	// the connector that returned it.
-	leastLong = 256
-	// ellipsis ends a text that was cut off.
-	ellipsis = "…"
-)
+// Ellipsis ends a target's text that a connector has cut off. Only there does the
+// dispatcher also remove the beginning of a secret.
+const Ellipsis = "…"
 
-// Redactor removes secrets from a target's answers. It finds a secret as written,
+// Redactor removes secrets from texts. It finds a whole secret as written,
 // and as targets echo it: escaped for JSON, for a page or for a URL, with every
 // byte percent-encoded, in hexadecimal, and in Base64 (standard and URL-safe,
-// padded or not), alone or within a longer text that was encoded as a whole. At the
-// end of a text that ends in an ellipsis or has at least 256 bytes, it also finds
-// the first bytes of a secret, from four on, since the text may have been cut off
-// there. It does not search for secrets of fewer than four bytes, which would
-// damage ordinary text. A nil Redactor finds nothing.
+// padded or not), alone or within a longer text that was encoded as a whole. Only
+// [Redactor.CutText] also finds the beginning of a secret. A Redactor does not
+// search for secrets of fewer than four bytes, which would damage ordinary text. A
+// nil Redactor finds nothing.
 type Redactor struct {
 	replacer *strings.Replacer
 	spelled  []string
@@ -78,23 +73,26 @@ func NewRedactor(secrets []string) *Redactor {
 	return &Redactor{strings.NewReplacer(pairs...), all}
 }
 
-// Text returns a text without the secrets.
+// Text returns a text without the secrets. Only whole secrets are removed: a caller
+// who supplied the text learns nothing about a secret of which the caller guesses a
+// part.
 func (r *Redactor) Text(text string) string {
 	if r == nil || text == "" {
 		return text
 	}
-	out := r.replacer.Replace(text)
-	// Use the original length: the redacted text may be shorter.
-	if len(text) >= leastLong || strings.HasSuffix(text, ellipsis) {
-		out = r.cutEnd(out)
-	}
-	return out
+	return r.replacer.Replace(text)
 }
 
-// cutEnd removes the beginning of a secret from the end of a text that may be cut
-// off.
-func (r *Redactor) cutEnd(text string) string {
-	body, _ := strings.CutSuffix(text, ellipsis)
+// CutText is Text for a target's text that was cut off, with or without an ellipsis.
+// It also removes the first characters of a secret, from four on, from the end. Use
+// it for no text that a caller supplied: the caller could guess a secret character
+// by character.
+func (r *Redactor) CutText(text string) string {
+	if r == nil || text == "" {
+		return text
+	}
+	text = r.replacer.Replace(text)
+	body, _ := strings.CutSuffix(text, Ellipsis)
 	most := 0
 	for _, s := range r.spelled {
 		for n := min(len(s)-1, len(body)); n >= leastSecret && n > most; n-- {
@@ -138,8 +136,7 @@ func (r *Redactor) FindsJSON(j gatehouse.JSON) bool {
 	if err != nil {
 		return r.Finds(string(j))
 	}
-	whole := Redactor{replacer: r.replacer} // without prefixes of secrets, since nothing was cut off
-	return whole.value(value) != value
+	return r.value(value) != value
 }
 
 // value is JSON for a canonical value.

@@ -82,15 +82,42 @@ func TestRedactorFindsTheBeginningOfASecretWhereATextWasCut(t *testing.T) {
 			for text, want := range map[string]string{
 				long + form[:n]: long + "[redacted]", "no: " + form[:n] + "…": "no: [redacted]…",
 			} {
-				if got := r.Text(text); got != want {
+				if got := r.CutText(text); got != want {
 					t.Errorf("%q becomes %q, want %q", text, got, want)
 				}
 			}
 		}
 	}
-	for _, whole := range []string{"a s3cr3t", "s3cr3t-tok", long + "s3c"} {
-		if got := r.Text(whole); got != whole {
-			t.Errorf("%q becomes %q", whole, got)
+	for text, want := range map[string]string{
+		"a s3c": "a s3c", long + "s3c": long + "s3c", "a " + secret + ", b": "a [redacted], b", "": "",
+	} {
+		if got := r.CutText(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestRedactorRevealsNoBeginningOfASecret: whether a text ends with the beginning of a secret, or of one of its
+// encodings, cannot be read from what Text and JSON return.
+func TestRedactorRevealsNoBeginningOfASecret(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cr3t-token-of-the-target"
+	r := connector.NewRedactor([]string{secret})
+	var percent strings.Builder
+	for i := range len(secret) {
+		fmt.Fprintf(&percent, "%%%02x", secret[i])
+	}
+	for _, form := range []string{secret, percent.String(), hex.EncodeToString([]byte(secret))} {
+		for n := range len(form) - 1 {
+			for _, text := range []string{form[:n], form[:n] + "…", strings.Repeat("x ", 128) + form[:n]} {
+				j := gatehouse.ObjectJSON(gatehouse.Member{Name: text, Value: gatehouse.StringJSON(text)})
+				if got := r.Text(text); got != text {
+					t.Errorf("%q becomes %q", text, got)
+				}
+				if got := r.JSON(j); got != j {
+					t.Errorf("%s becomes %s", j, got)
+				}
+			}
 		}
 	}
 }

@@ -205,7 +205,7 @@ func (j *job) atBreaker(ctx context.Context) (wait time.Duration) {
 	}
 	ctx, cancel := j.readContext(ctx, j.readDeadline())
 	defer cancel()
-	if failure := j.targets.probe(ctx, prober); failure != nil {
+	if failure := j.targets.probe(ctx, j.push.Tenant, prober); failure != nil {
 		j.reportToBreaker(signIll, failure)
 		_, _, wait = j.breakers.admit(name)
 		return max(wait, time.Second)

@@ -19,7 +19,7 @@ import (
 func (r *Registry) execute(
 	ctx context.Context, c connector.Connector, call connector.Call,
 ) (res connector.Result, failure *connector.Error) {
-	defer func() { res, failure = r.redactResult(res), r.redactError(failure) }()
+	defer func() { res, failure = redactCall(r.redactor(call.Tenant), res, failure) }()
 	defer recoverTo(&failure)
 	res, err := c.Execute(ctx, call)
 	return res, asError(err)
@@ -34,9 +34,9 @@ func (r *Registry) check(ctx context.Context, c connector.Checker, call connecto
 		failure = asError(err)
 	}()
 	if failure != nil {
-		return connector.State{}, r.redactError(failure)
+		return connector.State{}, redactFailure(r.redactor(call.Tenant), failure)
 	}
-	return r.redactState(s), nil
+	return redactState(r.redactor(call.Tenant), s), nil
 }
 
 // asksTarget reports whether Check asks the target. It is true for a connector
@@ -58,7 +58,7 @@ func readsState(c connector.StateReader, call connector.Call) (reads bool) {
 func (r *Registry) readState(
 	ctx context.Context, c connector.StateReader, call connector.Call,
 ) (s connector.Snapshot, failure *connector.Error) {
-	defer func() { failure = r.redactError(failure) }()
+	defer func() { failure = redactFailure(r.redactor(call.Tenant), failure) }()
 	defer recoverTo(&failure)
 	s, err := c.ReadState(ctx, call)
 	return s, asError(err)
@@ -71,15 +71,15 @@ func (r *Registry) readBack(
 		if failure != nil {
 			f = connector.Inconclusive
 		}
-		res, failure = r.redactResult(res), r.redactError(failure)
+		res, failure = redactCall(r.redactor(call.Tenant), res, failure)
 	}()
 	defer recoverTo(&failure)
 	f, res, err := c.ReadBack(ctx, call)
 	return f, res, asError(err)
 }
 
-func (r *Registry) probe(ctx context.Context, p connector.Prober) (failure *connector.Error) {
-	defer func() { failure = r.redactError(failure) }()
+func (r *Registry) probe(ctx context.Context, tenant string, p connector.Prober) (failure *connector.Error) {
+	defer func() { failure = redactFailure(r.redactor(tenant), failure) }()
 	defer recoverTo(&failure)
 	if err := p.Probe(ctx); err != nil {
 		return &connector.Error{Kind: connector.NotSent, Code: "probe_failed", Detail: err.Error(), Err: err}

@@ -189,7 +189,8 @@ func (d Outside) settle(
 	if err != nil {
 		return nil, err
 	}
-	res, failure = d.targets.redactResult(res), d.targets.redactError(failure)
+	by := d.targets.redactor(tenant)
+	res, failure = redactResult(by, res), redactError(by, failure)
 	outcome := gatehouse.ReceiptApplied
 	if failure != nil {
 		outcome = receiptOutcome(failure.Kind)

@@ -36,7 +36,7 @@ func (r *Registry) Preview(ctx context.Context, a *gatehouse.Action) (gatehouse.
 	if failure != nil {
 		return gatehouse.Preview{}, failure
 	}
-	return r.boundPreview(out), nil
+	return boundPreview(r.redactor(a.Tenant), out), nil
 }
 
 // previews returns the connector's Previews, and false if that panics.
@@ -49,16 +49,16 @@ func previews(c connector.Previewer, call connector.Call) (previews bool) {
 func (r *Registry) preview(
 	ctx context.Context, c connector.Previewer, call connector.Call,
 ) (p gatehouse.Preview, failure *connector.Error) {
-	defer func() { failure = r.redactError(failure) }()
+	defer func() { failure = redactFailure(r.redactor(call.Tenant), failure) }()
 	defer recoverTo(&failure)
 	p, err := c.Preview(ctx, call)
 	return p, asError(err)
 }
 
 // boundPreview returns a preview fit for people: bounded, and free of secrets.
-func (r *Registry) boundPreview(p gatehouse.Preview) gatehouse.Preview {
+func boundPreview(by *connector.Redactor, p gatehouse.Preview) gatehouse.Preview {
 	if p.None != "" {
-		return gatehouse.Preview{None: r.clip(p.None)}
+		return gatehouse.Preview{None: previewText(by, p.None)}
 	}
 	all := p.Changes
 	if len(all) > gatehouse.MaxPreviewChanges {
@@ -68,18 +68,18 @@ func (r *Registry) boundPreview(p gatehouse.Preview) gatehouse.Preview {
 	p.Changes = make([]gatehouse.PreviewChange, len(all))
 	for i, c := range all {
 		p.Changes[i] = gatehouse.PreviewChange{
-			Ref: r.clip(c.Ref), Path: r.clip(c.Path), How: c.How,
-			Before: r.value(c.Before), After: r.value(c.After), Proposed: r.value(c.Proposed),
+			Ref: previewText(by, c.Ref), Path: previewText(by, c.Path), How: c.How,
+			Before: previewValue(by, c.Before), After: previewValue(by, c.After), Proposed: previewValue(by, c.Proposed),
 		}
 	}
 	if f := p.Failure; f != nil {
 		p.Failure = &gatehouse.PreviewFailure{
-			Code: r.clip(f.Code), Detail: r.clip(f.Detail),
-			TargetSays: clipTo(r.RedactText(f.TargetSays), gatehouse.MaxTargetSays),
+			Code: previewText(by, f.Code), Detail: previewText(by, f.Detail),
+			TargetSays: clipTo(redactCutEnd(by, by.Text(f.TargetSays)), gatehouse.MaxTargetSays),
 		}
 	}
 	if u := p.Undo; u != nil {
-		p.Undo = &gatehouse.PreviewUndo{Possible: u.Possible, Why: r.clip(u.Why)}
+		p.Undo = &gatehouse.PreviewUndo{Possible: u.Possible, Why: previewText(by, u.Why)}
 	}
 	return p
 }
@@ -100,18 +100,20 @@ func mostRelevant(all []gatehouse.PreviewChange) []gatehouse.PreviewChange {
 	return out
 }
 
-func (r *Registry) clip(s string) string { return clipTo(r.RedactText(s), gatehouse.MaxPreviewValue) }
+func previewText(by *connector.Redactor, s string) string {
+	return clipTo(by.Text(s), gatehouse.MaxPreviewValue)
+}
 
-// value returns a value of a preview. A value that is not JSON or is too long becomes a string,
+// previewValue returns a value of a preview. A value that is not JSON or is too long becomes a string,
 // the beginning of its text.
-func (r *Registry) value(j gatehouse.JSON) gatehouse.JSON {
+func previewValue(by *connector.Redactor, j gatehouse.JSON) gatehouse.JSON {
 	if j == "" {
 		return ""
 	}
 	if len(j) <= gatehouse.MaxPreviewValue {
-		if canonical, err := gatehouse.Canonicalize([]byte(r.RedactJSON(j))); err == nil {
+		if canonical, err := gatehouse.Canonicalize([]byte(by.JSON(j))); err == nil {
 			return canonical
 		}
 	}
-	return gatehouse.StringJSON(r.clip(string(j)))
+	return gatehouse.StringJSON(previewText(by, string(j)))
 }

@@ -56,8 +56,9 @@ type Registry struct {
 
 // registered is an immutable snapshot of a registry's content.
 type registered struct {
-	targets  map[string]Target
-	redactor *connector.Redactor
+	targets map[string]Target
+	// redactors has a redactor for each tenant with secrets of its own, and that of AllTenants for the others.
+	redactors map[string]*connector.Redactor
 }
 
 // NewRegistry makes a registry. Names must be valid and distinct.
@@ -88,11 +89,9 @@ func (r *Registry) snapshot() *registered {
 	return &registered{}
 }
 
-func (r *Registry) redactor() *connector.Redactor { return r.snapshot().redactor }
-
 // Replace adds targets, or replaces the targets of the same names. It removes the targets named by removed, and
-// replaces the list of secrets to redact. Calls in progress keep their connector.
-func (r *Registry) Replace(targets []Target, removed, secrets []string) {
+// replaces the secrets to redact. Calls in progress keep their connector.
+func (r *Registry) Replace(targets []Target, removed []string, secrets Secrets) {
 	all := maps.Clone(r.snapshot().targets)
 	for _, name := range removed {
 		delete(all, name)
@@ -100,7 +99,7 @@ func (r *Registry) Replace(targets []Target, removed, secrets []string) {
 	for _, t := range targets {
 		all[t.Name] = t
 	}
-	r.state.Store(&registered{targets: all, redactor: connector.NewRedactor(secrets)})
+	r.state.Store(&registered{targets: all, redactors: secrets.redactors()})
 	for _, name := range removed {
 		r.used.Delete(name)
 		if fn := r.onRemoved.Load(); fn != nil {
@@ -283,7 +282,7 @@ func (r *Registry) Validate(a *gatehouse.Action) error {
 		return err
 	}
 	if v, ok := c.(connector.Validator); ok {
-		return r.redactRefusal(v.Validate(callOf(a, 0)))
+		return redactRefusal(r.redactor(a.Tenant), v.Validate(callOf(a, 0)))
 	}
 	return nil
 }
@@ -309,7 +308,9 @@ func (r *Registry) unready(tenant, name string) *connector.Error {
 	if !ok || !t.Serves(tenant) || t.Unready == nil {
 		return nil
 	}
-	return &connector.Error{Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(t.Unready.Error())}
+	return &connector.Error{
+		Kind: connector.NotSent, Code: "secret_missing", Detail: r.RedactText(tenant, t.Unready.Error()),
+	}
 }
 
 // LastUsed returns when this process last prepared a call or a read of a connector; the zero time if it never did.

@@ -114,7 +114,7 @@ func (r *Registry) ReadState(ctx context.Context, a *gatehouse.Action) (gatehous
 		return gatehouse.TargetState{}, failure
 	case s.Gone:
 		return gatehouse.TargetState{Gone: true, ReadAt: time.Now().UTC()}, nil
-	case r.redactor().Finds(s.Version) || r.redactor().FindsJSON(s.CurrentState):
+	case r.redactor(a.Tenant).Finds(s.Version) || r.redactor(a.Tenant).FindsJSON(s.CurrentState):
 		// A redacted state would not be the target's, and nobody may read the
 		// unredacted one.
 		return gatehouse.TargetState{}, &gate.UnreadableError{Detail: "the target's present state holds a secret of " +

@@ -46,11 +46,11 @@ type ReversalChecker interface {
 	Reverses(tenant, connector, operation string) bool
 }
 
-// Redactor is an optional ability of Targets. It removes the configured secrets from text that came from
-// outside.
+// Redactor is an optional ability of Targets. It removes whole secrets of the configuration and of the
+// tenant from text of the tenant that came from outside.
 type Redactor interface {
-	RedactText(s string) string
-	RedactJSON(j gatehouse.JSON) gatehouse.JSON
+	RedactText(tenant, s string) string
+	RedactJSON(tenant string, j gatehouse.JSON) gatehouse.JSON
 }
 
 // Drainer sends due pushes of a tenant without waiting for the dispatcher's next poll.

@@ -76,7 +76,7 @@ func (r *Runs) evaluateInline(w *work, output gatehouse.JSON) map[string]*work {
 			if next.skip {
 				values.known.note(spec.ID, "")
 			} else {
-				next.output = orNull(r.redactResult(gatehouse.StepResult{Output: next.with}).Output)
+				next.output = orNull(r.redactResult(w.run.Tenant, gatehouse.StepResult{Output: next.with}).Output)
 				values.known.note(spec.ID, next.output)
 			}
 		}

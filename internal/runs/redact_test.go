@@ -91,6 +91,28 @@ steps:
 			t.Errorf("the output of %s: %s", s.Key, s.Output)
 		}
 	}
+
+	// A caller cannot guess the secret by its beginning, which stays as the caller wrote it.
+	guess := gatehouse.ObjectJSON(gatehouse.Member{Name: "text",
+		Value: gatehouse.StringJSON(strings.Repeat("x ", 128) + configuredSecret[:8] + "…")})
+	w.apply("same", `name: same
+steps:
+  - {id: one, uses: transform, with: "${{ input }}"}
+  - {id: two, needs: [one], uses: transform, with: "${{ input }}"}
+`)
+	for _, s := range ended(w.start("same", guess)).Steps {
+		if s.Output != guess {
+			t.Errorf("the output of %s: %s", s.Key, s.Output)
+		}
+	}
+	w.start("page", `{}`)
+	s = lease()
+	done, err = w.runs.CompleteStep(w.as("bot"), s.Step.ID,
+		gatehouse.StepResult{Generation: s.Lease.Generation, Output: guess})
+	w.must(err)
+	if done.Output != guess {
+		t.Errorf("the answer to a result: %s", done.Output)
+	}
 	for _, id := range all {
 		w.until(id, "bundled, with its entries in the log", func(r *gatehouse.Run) bool { return r.Evidence != "" })
 		w.must(w.store.View(t.Context(), run.Tenant, func(tx gatehouse.ReadTx) error {

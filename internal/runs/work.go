@@ -190,7 +190,7 @@ func (w *work) idempotencyKey(scope *workflow.Scope) (string, error) {
 // complete closes a step with its output, for the holder of its lease.
 func (r *Runs) complete(ctx context.Context, w *work, worker string, res gatehouse.StepResult) error {
 	step := w.step
-	res = r.redactResult(res)
+	res = r.redactResult(step.Tenant, res)
 	return r.closeHeld(ctx, w, worker, orNull(res.Output), func(m *runTx) error {
 		s, err := m.held(step.ID, res.Generation)
 		if err != nil {
@@ -328,7 +328,7 @@ func (r *Runs) fail(ctx context.Context, step *gatehouse.Step, worker string, f 
 func (r *Runs) failUsing(
 	ctx context.Context, step *gatehouse.Step, worker string, f gatehouse.StepFailure, used []gatehouse.ModelUsage,
 ) error {
-	f = r.redactFailure(f)
+	f = r.redactFailure(step.Tenant, f)
 	return r.moveHeld(ctx, step, worker, func(m *runTx) error {
 		s, err := m.held(step.ID, f.Generation)
 		if err != nil {

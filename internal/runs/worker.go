@@ -361,7 +361,7 @@ func (r *Runs) CompleteStep(ctx context.Context, id string, q gatehouse.StepResu
 		u := &q.Usage[i]
 		u.Cost, u.Currency = cmp.Or(u.Cost, "0"), cmp.Or(u.Currency, "USD")
 	}
-	q = r.redactResult(q)
+	q = r.redactResult(c.Principal.Tenant, q)
 	return r.settle(ctx, c, id, q.Generation, func(m *runTx, s *gatehouse.Step) error {
 		if err := m.addContributor(c.Principal.ID); err != nil {
 			return err
@@ -376,7 +376,7 @@ func (r *Runs) FailStep(ctx context.Context, id string, q gatehouse.StepFailure)
 	if err != nil {
 		return nil, err
 	}
-	q = r.redactFailure(q)
+	q = r.redactFailure(c.Principal.Tenant, q)
 	return r.settle(ctx, c, id, q.Generation, func(m *runTx, s *gatehouse.Step) error { return m.failed(s, m.actor, q) })
 }
 

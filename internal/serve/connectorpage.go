@@ -115,7 +115,7 @@ func (p connectorPages) ListConnectors(ctx context.Context) ([]console.Connector
 			Operations: OperationsOf(t.Connector), Levels: LevelsOf(t.Connector, ""),
 		}
 		if t.Unready != nil {
-			info.Unready = p.Registry.RedactText(t.Unready.Error())
+			info.Unready = p.Registry.RedactTarget(t, t.Unready.Error())
 		}
 		list = append(list, info)
 	}
@@ -133,7 +133,7 @@ func (p connectorPages) TestConnector(ctx context.Context, name string) (shown, 
 			continue
 		}
 		if t.Unready != nil {
-			return "", p.Registry.RedactText(t.Unready.Error()), nil
+			return "", p.Registry.RedactTarget(t, t.Unready.Error()), nil
 		}
 		target, ok := t.Connector.(connector.Prober)
 		if !ok {
@@ -143,9 +143,9 @@ func (p connectorPages) TestConnector(ctx context.Context, name string) (shown, 
 		defer cancel()
 		shown, err := connector.ProbeReport(ctx, target)
 		if err != nil {
-			return "", p.Registry.RedactText(err.Error()), nil
+			return "", p.Registry.RedactTarget(t, err.Error()), nil
 		}
-		return p.Registry.RedactText(shown), "", nil
+		return p.Registry.RedactTarget(t, shown), "", nil
 	}
 	return "", "", gatehouse.E(gatehouse.CodeNotFound, "no such connector")
 }

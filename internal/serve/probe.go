@@ -23,13 +23,14 @@ type prober struct {
 	metric  *telemetry.Targets
 	log     *slog.Logger
 	// redact removes the secrets of the configuration from a target's answer.
-	redact func(string) string
+	redact func(dispatch.Target, string) string
 	// down has the targets of the last probe, and whether each was down.
 	down map[string]bool
 }
 
 func newProber(
-	targets func() []dispatch.Target, metric *telemetry.Targets, redact func(string) string, log *slog.Logger,
+	targets func() []dispatch.Target, metric *telemetry.Targets, redact func(dispatch.Target, string) string,
+	log *slog.Logger,
 ) *prober {
 	return &prober{targets: targets, metric: metric, log: log, redact: redact, down: map[string]bool{}}
 }
@@ -56,7 +57,7 @@ func (p *prober) probe(ctx context.Context) {
 		switch {
 		case err != nil && !p.down[t.Name]:
 			p.log.Warn("a target cannot be used; attempts of its approved changes may fail", "connector", t.Name,
-				"error", p.redact(err.Error()))
+				"error", p.redact(t, err.Error()))
 		case err == nil && p.down[t.Name]:
 			p.log.Info("a target can be used again", "connector", t.Name)
 		}

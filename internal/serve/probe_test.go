@@ -30,7 +30,8 @@ func TestProbe(t *testing.T) {
 	metrics := prometheus.NewRegistry()
 	targets := []dispatch.Target{{Name: "shop", Connector: c}}
 	p := newProber(func() []dispatch.Target { return targets },
-		telemetry.NewTargets(metrics), func(s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
+		telemetry.NewTargets(metrics),
+		func(_ dispatch.Target, s string) string { return strings.ReplaceAll(s, "items", "[redacted]") },
 		slog.New(slog.NewTextHandler(&words, nil)))
 	check := func(up float64, told, again int) {
 		t.Helper()

@@ -29,7 +29,7 @@ connectors:
 	defer n.Close()
 	for _, secret := range []string{"s3cr3t-token", "s3cr3t-pass"} {
 		for _, echo := range []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))} {
-			if got := n.Registry.RedactText("you sent " + echo); got != "you sent [redacted]" {
+			if got := n.Registry.RedactText("default", "you sent "+echo); got != "you sent [redacted]" {
 				t.Errorf("%s: %q", echo, got)
 			}
 		}

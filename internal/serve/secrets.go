@@ -28,6 +28,9 @@ const (
 	retiredAfter = 2 * time.Minute
 	// usedInterval is the precision of the stored last use of a secret.
 	usedInterval = time.Minute
+	// valuesKept bounds how many values of a secret are redacted: the present one and old ones that a target may
+	// still echo.
+	valuesKept = 4
 )
 
 // secretKey names a secret of the store.
@@ -59,12 +62,13 @@ type storeSecrets struct {
 	users map[string]*secretUser
 	// found are the secrets as last read; nil before the first time.
 	found map[secretKey]gate.OpenedSecret
-	// values are all values that connectors of this process have requested: a target may still echo an old one.
-	values []string
+	// values are the last values of each secret that connectors of this process have requested, at most valuesKept,
+	// the newest last.
+	values map[secretKey][]string
 }
 
 func newStoreSecrets(cfg *config.Config, log *slog.Logger) *storeSecrets {
-	return &storeSecrets{config: cfg, log: log, users: map[string]*secretUser{}}
+	return &storeSecrets{config: cfg, log: log, users: map[string]*secretUser{}, values: map[secretKey][]string{}}
 }
 
 // add makes a connector. If the connector uses secrets of the store, add keeps it for refresh.
@@ -78,12 +82,14 @@ func (s *storeSecrets) add(ctx context.Context, name string, entry config.Connec
 
 // value implements StoredSecret with the secrets as last read.
 func (s *storeSecrets) value(tenant, name string) (string, error) {
-	found, ok := s.found[secretKey{tenant, name}]
+	key := secretKey{tenant, name}
+	found, ok := s.found[key]
 	if !ok {
 		return "", errors.New("is not set; gatehouse secret set stores it")
 	}
-	if found.Value != "" && !slices.Contains(s.values, found.Value) {
-		s.values = append(s.values, found.Value)
+	if found.Value != "" {
+		older := slices.DeleteFunc(s.values[key], func(old string) bool { return old == found.Value })
+		s.values[key] = append(older[max(0, len(older)-valuesKept+1):], found.Value)
 	}
 	return found.Value, found.Err
 }
@@ -102,12 +108,21 @@ func (s *storeSecrets) Value(tenant, name string) (string, error) {
 	return s.value(tenant, name)
 }
 
-// SecretValues returns the secrets that are recognized in the file, and all values of the store that connectors of
-// this process have requested.
+// SecretValues returns the secrets that are recognized in the file, and the last values of the store that connectors
+// of this process have requested, of all tenants.
 func (s *storeSecrets) SecretValues() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Concat(s.config.SecretValues(), s.values)
+	return slices.Concat(slices.Collect(maps.Values(s.redacted()))...)
+}
+
+// redacted returns the secrets to redact: those of the file for all tenants, those of the store for their tenant.
+func (s *storeSecrets) redacted() dispatch.Secrets {
+	out := dispatch.Secrets{dispatch.AllTenants: s.config.SecretValues()}
+	for key, values := range s.values {
+		out[key.tenant] = append(out[key.tenant], values...)
+	}
+	return out
 }
 
 // uses returns which connectors use a tenant's secrets, by secret. It takes no lock,
@@ -190,7 +205,7 @@ func (s *storeSecrets) refresh(ctx context.Context) error {
 	}
 	s.indexUsers()
 	if len(targets) > 0 {
-		s.registry.Replace(targets, nil, slices.Concat(s.config.SecretValues(), s.values))
+		s.registry.Replace(targets, nil, s.redacted())
 	}
 	return failed
 }
@@ -237,7 +252,7 @@ func (s *storeSecrets) replace(ctx context.Context, name string, u *secretUser, 
 	if b.Unready != nil {
 		s.log.WarnContext(ctx,
 			"a connector cannot be used; attempts of its approved changes fail, and then they become dead letters",
-			"connector", name, "error", connector.NewRedactor(s.values).Text(b.Unready.Error()))
+			"connector", name, "error", connector.NewRedactor(s.redacted()[b.Tenant]).Text(b.Unready.Error()))
 		return
 	}
 	s.log.InfoContext(ctx, "a connector was rebuilt with the secrets of the store", "connector", name,

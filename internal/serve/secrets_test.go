@@ -17,6 +17,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/client"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
+	"github.com/gatehouse-dev/gatehouse/internal/dispatch"
+	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/pgtest"
 	"github.com/gatehouse-dev/gatehouse/internal/ring"
 	"github.com/gatehouse-dev/gatehouse/internal/servetest"
@@ -194,7 +196,7 @@ func TestSecretsOfTheStore(t *testing.T) {
 		t.Error("the value of a secret that no connector uses is redacted")
 	}
 	for _, old := range []string{"first token value", "second token value"} {
-		if got := v.Registry.RedactText("you sent " + old); got != "you sent [redacted]" {
+		if got := v.Registry.RedactText(gatehouse.DefaultTenant, "you sent "+old); got != "you sent [redacted]" {
 			t.Errorf("an echo: %s", got)
 		}
 	}
@@ -246,7 +248,7 @@ func TestSecretsOfTwoReplicas(t *testing.T) {
 	v.Server, v.ana, v.root = other, ben, servetest.MustClient(t, other.URL, *creds)
 	v.applied("rotated at the other replica", waiting)
 	for _, old := range []string{"first token value", "second token value"} {
-		if got := other.Registry.RedactText("you sent " + old); got != "you sent [redacted]" {
+		if got := other.Registry.RedactText(gatehouse.DefaultTenant, "you sent "+old); got != "you sent [redacted]" {
 			t.Errorf("an echo: %s", got)
 		}
 	}
@@ -279,6 +281,39 @@ connectors: {crm: {type: http, tenants: %s, base_url: "https://crm.example", aut
 		if (err != nil) != fails || !fails && (asked != "acme" || b.Unready != nil) {
 			t.Errorf("%s: asks %q, %v", tenants, asked, err)
 		}
+	}
+}
+
+// TestOldValuesOfSecrets: the values of a secret are redacted in the data of its tenant alone, and only the last
+// ones.
+func TestOldValuesOfSecrets(t *testing.T) {
+	t.Parallel()
+	cfg := servetest.Config(t, `secrets: {FILE: value-of-the-file}`)
+	s := newStoreSecrets(cfg, slog.New(slog.DiscardHandler))
+	rotate := func(tenant, value string) {
+		t.Helper()
+		s.found = map[secretKey]gate.OpenedSecret{{tenant, "token"}: {Value: value}}
+		if got, err := s.value(tenant, "token"); got != value || err != nil {
+			t.Fatalf("%q, %v", got, err)
+		}
+	}
+	rotate("other", "critical")
+	for n := range 10 {
+		rotate("acme", fmt.Sprintf("value %d", n))
+	}
+	for range 2 {
+		rotate("acme", "value 7") // as before, and not a fifth value
+	}
+	got := s.redacted()
+	if want := []string{"value 6", "value 8", "value 9", "value 7"}; !slices.Equal(got["acme"], want) {
+		t.Errorf("acme: %q, want %q", got["acme"], want)
+	}
+	if !slices.Equal(got["other"], []string{"critical"}) || len(got) != 3 ||
+		!slices.Equal(got[dispatch.AllTenants], cfg.SecretValues()) {
+		t.Errorf("%q", got)
+	}
+	if all := s.SecretValues(); len(all) != len(cfg.SecretValues())+5 {
+		t.Errorf("all values: %q", all)
 	}
 }
 

@@ -92,7 +92,7 @@ func StartRoles(n *Node, listen string, roles []Role) (*Server, error) {
 	requests, hangUp := context.WithCancel(context.Background())
 	s := &Server{Node: n, stop: stop, hangUp: hangUp, failed: make(chan error, 1), metrics: metrics,
 		audited: telemetry.NewAudit(metrics)}
-	s.prober = newProber(n.Registry.Targets, telemetry.NewTargets(metrics), n.Registry.RedactText, n.Log)
+	s.prober = newProber(n.Registry.Targets, telemetry.NewTargets(metrics), n.Registry.RedactTarget, n.Log)
 	listener := n.listener
 	fail := func(err error) (*Server, error) {
 		stop()

@@ -248,7 +248,7 @@ func (c *storeConnectors) install(targets []dispatch.Target, built map[string]*B
 	}
 	c.secrets.config = merged
 	c.secrets.indexUsers()
-	c.registry.Replace(targets, gone, slices.Concat(merged.SecretValues(), c.secrets.values))
+	c.registry.Replace(targets, gone, c.secrets.redacted())
 	time.AfterFunc(max(retiredAfter, merged.Dispatch.Lease.D()), func() {
 		for _, b := range old {
 			_ = b.Close()

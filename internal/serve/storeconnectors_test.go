@@ -172,6 +172,11 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		t.Errorf("a change of the former definition: %s, %+v", now.Status, now.Failure)
 	}
 
+	keyOnly := servetest.MustClient(t, one.URL, gatehouse.Credentials{Key: s.creds.Key})
+	if _, err := keyOnly.Reverse(t.Context(), second.ID, gatehouse.ReverseRequest{}); gatehouse.CodeOf(err) !=
+		gatehouse.CodeEditTokenRequired {
+		t.Errorf("a reversal with an administrator's key alone: %v", err)
+	}
 	reversal, err := s.root.Reverse(t.Context(), second.ID, gatehouse.ReverseRequest{})
 	must(t, err)
 	if now := s.approve(reversal); now.Status != gatehouse.StatusApplied {

@@ -63,16 +63,16 @@ func (p connectorPages) TryConnector(
 		return console.ConnectorTrial{Untested: "it may reach addresses inside the network, and no connector in " +
 			"use has this address with this sign-in" + later}, nil
 	case b.Unready != nil:
-		return console.ConnectorTrial{Problem: p.Registry.RedactText(b.Unready.Error())}, nil
+		return console.ConnectorTrial{Problem: p.Registry.RedactText(b.Tenant, b.Unready.Error())}, nil
 	}
 	p.Log.InfoContext(ctx, "a connector is tested before its approval", "connector", name, "type", entry.Type)
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	shown, err := connector.ProbeReport(ctx, target)
 	if err != nil {
-		return console.ConnectorTrial{Problem: p.Registry.RedactText(err.Error())}, nil
+		return console.ConnectorTrial{Problem: p.Registry.RedactText(b.Tenant, err.Error())}, nil
 	}
-	return console.ConnectorTrial{Shown: p.Registry.RedactText(shown)}, nil
+	return console.ConnectorTrial{Shown: p.Registry.RedactText(b.Tenant, shown)}, nil
 }
 
 // hasConnection reports whether a connector of the running version has the same connection.

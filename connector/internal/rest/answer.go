@@ -39,6 +39,8 @@ func (a *Answer) Redact(secret string) {
 	r := connector.NewRedactor([]string{secret})
 	if j := a.JSON(); j != "" && r.FindsJSON(j) {
 		a.Body = []byte(r.JSON(j))
+	} else if a.Cut != "" {
+		a.Body = []byte(r.CutText(string(a.Body)))
 	} else if j == "" && r.Finds(string(a.Body)) {
 		a.Body = []byte(r.Text(string(a.Body)))
 	}
@@ -55,10 +57,7 @@ func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 	var hs []gatehouse.Member
 	for _, name := range shownHeaders {
 		if v := a.Header.Get(name); v != "" {
-			if len(v) > maxShownHeader {
-				v = v[:maxShownHeader]
-			}
-			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(v)})
+			hs = append(hs, gatehouse.Member{Name: name, Value: gatehouse.StringJSON(cutText(v, maxShownHeader))})
 		}
 	}
 	members = append(members, gatehouse.Member{Name: "headers", Value: gatehouse.ObjectJSON(hs...)})
@@ -67,16 +66,10 @@ func (a *Answer) Metadata(doc gatehouse.JSON) gatehouse.JSON {
 		body = string(doc)
 	}
 	cut := a.Cut
-	if len(body) > maxShown {
-		end := maxShown
-		for end > 0 && !utf8.RuneStart(body[end]) {
-			end--
-		}
-		body = body[:end]
-		if cut == "" {
-			cut = "only the first 4 KiB are kept"
-		}
+	if cut == "" && len(body) > maxShown {
+		cut = "only the first 4 KiB are kept"
 	}
+	body = a.shorten(body, maxShown)
 	if len(body) > 0 {
 		value, err := gatehouse.Canonicalize([]byte(body))
 		if err != nil {
@@ -96,7 +89,16 @@ func (a *Answer) Text(doc gatehouse.JSON) string {
 	if doc != "" {
 		body = string(doc)
 	}
-	return cutText(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
+	return a.shorten(strings.ToValidUTF8(body, "\uFFFD"), gatehouse.MaxTargetSays)
+}
+
+// shorten is cutText for the answer's body. A body that was cut off when it was received also ends with an ellipsis,
+// so that the dispatcher removes the beginning of a secret from its end.
+func (a *Answer) shorten(body string, limit int) string {
+	if a.Cut != "" && body != "" {
+		body += connector.Ellipsis
+	}
+	return cutText(body, limit)
 }
 
 // cutText shortens a text to at most limit bytes, without splitting a character.
@@ -104,10 +106,9 @@ func cutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
 	}
-	const ellipsis = "…"
-	end := limit - len(ellipsis)
+	end := limit - len(connector.Ellipsis)
 	for end > 0 && !utf8.RuneStart(s[end]) {
 		end--
 	}
-	return s[:end] + ellipsis
+	return s[:end] + connector.Ellipsis
 }

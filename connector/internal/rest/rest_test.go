@@ -82,3 +82,26 @@ func TestEchoedCredential(t *testing.T) {
 		t.Error(all)
 	}
 }
+
+// TestCutCredential: a credential that the target repeats is redacted where the answer breaks off.
+func TestCutCredential(t *testing.T) {
+	t.Parallel()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "1000")
+		_, _ = fmt.Fprint(w, "you sent "+r.Header.Get("X-Key")[:10])
+	}))
+	t.Cleanup(target.Close)
+	u, err := url.Parse(target.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rest.NewRequest(http.MethodGet, u)
+	r.SetSecret("X-Key", "secret-key-of-the-target")
+	a, err := rest.Send(t.Context(), target.Client(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Text(""); got != "you sent [redacted]…" {
+		t.Errorf("%q", got)
+	}
+}
