@@ -196,8 +196,9 @@ type SessionService interface {
 	// ListSessions returns a page.
 	ListSessions(ctx context.Context, f SessionFilter) (Page[*Session], error)
 	// RevokeSession ends one of the caller's sessions, or, for an administrator,
-	// any session, from the next request on. It does not change a session that has
-	// ended.
+	// any session, from the next request on. The server also forgets the session's browser
+	// (see DeviceTTL), so an expired session can be revoked too. It does not change a
+	// session that was revoked before.
 	RevokeSession(ctx context.Context, id string) (*Session, error)
 	// CreateSetupLink makes a person's one-time link, for an administrator. It ends
 	// the person's earlier unused links.

@@ -12,30 +12,36 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Limits on wrong secrets. Each address has wrongBurst attempts at once, then
-// one per wrongEvery. At most maxAddresses addresses and maxRight keys are
-// remembered.
+// Limits on wrong secrets and on sign-ins that begin. Each address has wrongBurst wrong secrets at once, then
+// one per wrongEvery; and beginBurst beginnings at once, then one per beginEvery, which is a small part of what a
+// process begins for all. At most maxAddresses addresses for each of the two, and maxRight keys, are remembered.
 const (
 	wrongBurst   = 20
 	wrongEvery   = 3 * time.Second
+	beginBurst   = 20
+	beginEvery   = time.Second
 	maxAddresses = 20_000
 	maxRight     = 10_000
 )
 
 // Addresses bounds the failed authentication attempts of each address, by key
-// or sign-in. Its state is local to the process and bounded. The zero value is
-// ready to use.
+// or sign-in, and the sign-ins that it begins. Its state is local to the process
+// and bounded. The zero value is ready to use.
 type Addresses struct {
 	// Trusted are the proxies whose X-Forwarded-For header is trusted.
 	Trusted []netip.Prefix
 
 	mu     sync.Mutex
-	failed map[string]attempts
+	failed spending
+	begun  spending
 	right  map[[sha256.Size]byte]struct{} // hashes of correct secrets
 	now    func() time.Time               // nil for time.Now
 }
 
-// attempts counts the failures of one address: spent is the used part of wrongBurst at the time since.
+// spending counts the attempts of each address.
+type spending map[string]attempts
+
+// attempts counts the attempts of one address: spent is the used part of its burst at the time since.
 type attempts struct {
 	spent float64
 	since time.Time
@@ -53,7 +59,7 @@ func (a *Addresses) clock() time.Time {
 func (a *Addresses) Allow(r *http.Request, secret string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	at := a.refilled(a.Of(r))
+	at := a.failed.refilled(a.Of(r), wrongEvery, a.clock())
 	if at.spent <= wrongBurst-1 {
 		return nil
 	}
@@ -63,41 +69,56 @@ func (a *Addresses) Allow(r *http.Request, secret string) error {
 	return rateLimited(time.Duration((at.spent - wrongBurst + 1) * float64(wrongEvery)))
 }
 
-// refilled returns the attempts of an address, refilled up to now.
-func (a *Addresses) refilled(address string) attempts {
-	now := a.clock()
-	at, known := a.failed[address]
+// refilled returns the attempts of an address; one is refilled in each period every, up to now.
+func (s spending) refilled(address string, every time.Duration, now time.Time) attempts {
+	at, known := s[address]
 	if !known {
 		return attempts{since: now}
 	}
-	at.spent = max(0, at.spent-float64(now.Sub(at.since))/float64(wrongEvery))
+	at.spent = max(0, at.spent-float64(now.Sub(at.since))/float64(every))
 	at.since = now
 	return at
+}
+
+// count counts an attempt; an address spends at most burst.
+func (s *spending) count(address string, burst float64, every time.Duration, now time.Time) {
+	at := s.refilled(address, every, now)
+	at.spent = min(at.spent+1, burst)
+	if *s == nil || len(*s) >= maxAddresses {
+		s.forget(every, now)
+	}
+	(*s)[address] = at
+}
+
+// forget makes room: it keeps at most half of maxAddresses, and no fully refilled
+// address.
+func (s *spending) forget(every time.Duration, now time.Time) {
+	kept := make(spending, len(*s))
+	for address := range *s {
+		if at := s.refilled(address, every, now); at.spent > 0 && len(kept) < maxAddresses/2 {
+			kept[address] = at
+		}
+	}
+	*s = kept
 }
 
 // Failed counts an attempt with a wrong secret.
 func (a *Addresses) Failed(r *http.Request) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	address := a.Of(r)
-	at := a.refilled(address)
-	at.spent = min(at.spent+1, wrongBurst)
-	if a.failed == nil || len(a.failed) >= maxAddresses {
-		a.forget()
-	}
-	a.failed[address] = at
+	a.failed.count(a.Of(r), wrongBurst, wrongEvery, a.clock())
 }
 
-// forget makes room: it keeps at most half of maxAddresses, and no fully refilled
-// address.
-func (a *Addresses) forget() {
-	kept := make(map[string]attempts, len(a.failed))
-	for address := range a.failed {
-		if at := a.refilled(address); at.spent > 0 && len(kept) < maxAddresses/2 {
-			kept[address] = at
-		}
+// begin counts a sign-in that begins, or fails with code rate_limited if the request's address has begun too many.
+func (a *Addresses) begin(r *http.Request) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	address, now := a.Of(r), a.clock()
+	if at := a.begun.refilled(address, beginEvery, now); at.spent > beginBurst-1 {
+		return rateLimited(time.Duration((at.spent - beginBurst + 1) * float64(beginEvery)))
 	}
-	a.failed = kept
+	a.begun.count(address, beginBurst, beginEvery, now)
+	return nil
 }
 
 // Right remembers a correct secret.
@@ -150,17 +171,28 @@ func local(r *http.Request) bool {
 		r.Header.Get("X-Real-Ip") == ""
 }
 
-// SignIn bounds the failed sign-ins of each address. If attempt reports that a request
-// tries to sign in, a response with a client error other than 429 counts as a failure.
-func (a *Addresses) SignIn(next http.Handler, attempt func(*http.Request) bool) http.Handler {
+// SignIn bounds the sign-ins that each address begins, and its failed ones. step reports whether a
+// request begins a sign-in, for which it needs no secret, or finishes one with a secret. A response to a
+// request that finishes, with a client error other than 429, counts as a failure.
+func (a *Addresses) SignIn(next http.Handler, step func(*http.Request) (begins, finishes bool)) http.Handler {
+	refuse := func(w http.ResponseWriter, err error, after string) {
+		w.Header().Set("Retry-After", after)
+		http.Error(w, err.Error(), gatehouse.StatusOf(gatehouse.CodeRateLimited))
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !attempt(r) {
+		begins, finishes := step(r)
+		if begins {
+			if err := a.begin(r); err != nil {
+				refuse(w, err, "1")
+				return
+			}
+		}
+		if !finishes {
 			next.ServeHTTP(w, r)
 			return
 		}
 		if err := a.Allow(r, ""); err != nil {
-			w.Header().Set("Retry-After", "3")
-			http.Error(w, err.Error(), gatehouse.StatusOf(gatehouse.CodeRateLimited))
+			refuse(w, err, "3")
 			return
 		}
 		seen := &statusWriter{ResponseWriter: w}

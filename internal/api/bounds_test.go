@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -110,6 +111,38 @@ func TestMetricsAreGuarded(t *testing.T) {
 		s.Metrics().ServeHTTP(w, request{path: path}.http())
 		if w.Code != status {
 			t.Errorf("the scrapers' listener, %s: %d, want %d", path, w.Code, status)
+		}
+	}
+}
+
+// inTenant is an authenticator whose principals are all of one tenant.
+type inTenant struct {
+	*fake
+	tenant string
+}
+
+func (a inTenant) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
+	p, err := a.fake.Authenticate(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	moved := *p
+	moved.Tenant = a.tenant
+	return &moved, nil
+}
+
+// TestMetricsAreForTheDefaultTenant: metrics name all tenants, so auditors of other tenants may not read them.
+func TestMetricsAreForTheDefaultTenant(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, newFake(), func(c *Config) { c.Auth = inTenant{newFake(), "acme"} })
+	for _, key := range []string{"gth_aud", "gth_root"} {
+		r := request{path: "/metrics", key: key}.http()
+		r.RemoteAddr = "192.0.2.1:1"
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		wantCode(t, w, gatehouse.CodeRoleRequired)
+		if !strings.Contains(w.Body.String(), "auditors of the tenant default") {
+			t.Errorf("%s: the refusal does not say who may read: %s", key, w.Body)
 		}
 	}
 }
@@ -243,7 +276,7 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 		if r.URL.Query().Get("token") != "right" {
 			w.WriteHeader(http.StatusNotFound)
 		}
-	}), func(r *http.Request) bool { return r.URL.Path == "/setup" })
+	}), func(r *http.Request) (begins, finishes bool) { return false, r.URL.Path == "/setup" })
 	ask := func(from, path string) int {
 		r := httptest.NewRequest(http.MethodPost, path, nil)
 		r.RemoteAddr = from
@@ -269,4 +302,42 @@ func TestFailedSignInsAreThrottled(t *testing.T) {
 	if got := ask("192.0.2.2:1", "/setup?token=right"); got != http.StatusOK {
 		t.Errorf("another address: %d", got)
 	}
+}
+
+// TestBegunSignInsAreThrottled: an address that begins too many sign-ins is refused before it reaches the bound that
+// all addresses share. Its failed sign-ins, other pages and other addresses are not affected.
+func TestBegunSignInsAreThrottled(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1e9, 0)
+	begun := 0
+	signIn := (&Addresses{now: func() time.Time { return now }}).SignIn(
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/begin" {
+				begun++
+			}
+		}), func(r *http.Request) (begins, finishes bool) { return r.URL.Path == "/begin", r.URL.Path == "/setup" })
+	ask := func(from, path string, want int) http.Header {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodPost, path, nil)
+		r.RemoteAddr = from
+		w := httptest.NewRecorder()
+		signIn.ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s from %s: %d, want %d", path, from, w.Code, want)
+		}
+		return w.Header()
+	}
+	const here = "192.0.2.1:1"
+	for range beginBurst {
+		ask(here, "/begin", http.StatusOK)
+	}
+	if ask(here, "/begin", http.StatusTooManyRequests).Get("Retry-After") == "" || begun != beginBurst {
+		t.Errorf("one too many: %d begun, or no Retry-After", begun)
+	}
+	ask(here, "/setup", http.StatusOK)
+	ask(here, "/inbox", http.StatusOK)
+	ask("192.0.2.2:1", "/begin", http.StatusOK)
+	now = now.Add(beginEvery)
+	ask(here, "/begin", http.StatusOK)
+	ask(here, "/begin", http.StatusTooManyRequests)
 }

@@ -277,7 +277,8 @@ var opsDocs = []func(huma.Registry) *huma.Operation{
 		typeOf[gatehouse.Health]()),
 	opsDoc("/readyz", "ready", "Show whether the server is ready; 503 busy if not", "application/json", nil,
 		gatehouse.CodeBusy),
-	opsDoc("/metrics", "metrics", "Metrics for Prometheus; from another machine with an auditor's key", "text/plain", nil,
+	opsDoc("/metrics", "metrics",
+		"Metrics for Prometheus; from another machine with the key of an auditor of the tenant default", "text/plain", nil,
 		gatehouse.CodeUnauthenticated, gatehouse.CodeRoleRequired),
 }
 

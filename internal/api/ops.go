@@ -55,8 +55,8 @@ func (s *Server) prometheus() http.Handler {
 	})
 }
 
-// mayScrape lets this machine and auditors' keys read the metrics, which name connectors
-// and count what people do.
+// mayScrape lets this machine, and the keys of auditors of the tenant default, read the metrics, which
+// name the tenants with their ceilings, and all connectors.
 func (s *Server) mayScrape(r *http.Request) error {
 	if local(r) {
 		return nil
@@ -68,6 +68,10 @@ func (s *Server) mayScrape(r *http.Request) error {
 	if !p.Has(gatehouse.RoleAuditor) {
 		return gatehouse.E(gatehouse.CodeRoleRequired, "this needs the role %s", gatehouse.RoleAuditor).With("roles",
 			auditors)
+	}
+	if p.Tenant != gatehouse.DefaultTenant {
+		return gatehouse.E(gatehouse.CodeRoleRequired, "the metrics cover all tenants: only auditors of the tenant %s "+
+			"read them", gatehouse.DefaultTenant)
 	}
 	return nil
 }

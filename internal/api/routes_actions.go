@@ -188,11 +188,12 @@ func (s *Server) actionRoutes() []route {
 			method: "POST", path: "/proposed-actions/{id}/reverse", name: "reverse", tag: tagActions,
 			summary: "Propose the opposite of an applied change",
 			doc: "Proposes the change that undoes the applied one, as its receipt describes it. It goes through the gate " +
-				"like any other.",
-			roles:  []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator},
-			object: ObjectAction,
+				"like any other. Reversing a change of the connectors in the store needs an administrator, with the edit " +
+				"token.",
+			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleOperator},
+			token: tokenOptional, object: ObjectAction,
 			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true,
-			codes: []gatehouse.Code{gatehouse.CodeNotReversible},
+			codes: []gatehouse.Code{gatehouse.CodeNotReversible, gatehouse.CodeEditTokenRequired},
 			handler: maybe(body((*gatehouse.ReverseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.ReverseRequest,
 			) (reply, error) {

@@ -14,7 +14,7 @@ import (
 // The timing of an event stream.
 const (
 	// eventBeat is the interval of the messages that keep proxies from closing an idle
-	// stream, and of the checks that the stream's key is still valid.
+	// stream, and of the checks that the stream's key is still valid, and with which roles.
 	eventBeat = 15 * time.Second
 	// eventRetry is the time after which a client reconnects.
 	eventRetry = 2 * time.Second
@@ -116,9 +116,13 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		}
 		if time.Since(checked) >= s.eventBeat() {
 			checked = time.Now()
-			if _, err := s.cfg.Auth.Authenticate(ctx, c.secret); err != nil {
+			p, err := s.cfg.Auth.Authenticate(ctx, c.secret)
+			if err != nil {
 				return reply{written: true}, nil // the client reconnects and gets the error
 			}
+			fresh := *c.caller
+			fresh.Principal = p // its roles may have changed
+			ctx = gatehouse.NewContext(ctx, &fresh)
 		}
 		f.After = &page.Last
 		if page, err = s.cfg.Events.ReadEvents(ctx, f); err != nil {

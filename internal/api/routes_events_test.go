@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,5 +161,73 @@ func TestEventStream(t *testing.T) {
 	case <-ended:
 	case <-time.After(10 * time.Second):
 		t.Error("a stream continues after its key was revoked")
+	}
+}
+
+// roleLog reports the roles with which each read of a stream is made.
+type roleLog struct{ read chan []gatehouse.Role }
+
+func (l roleLog) ReadEvents(ctx context.Context, _ gatehouse.EventFilter) (*gatehouse.EventPage, error) {
+	c, err := gatehouse.CallerFrom(ctx)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case l.read <- c.Principal.Roles:
+	case <-ctx.Done():
+	}
+	return &gatehouse.EventPage{Last: 9}, nil
+}
+
+// demotable is an authenticator whose principals can lose their roles.
+type demotable struct {
+	*fake
+	mu      sync.Mutex
+	demoted bool
+}
+
+func (d *demotable) Authenticate(ctx context.Context, key string) (*gatehouse.Principal, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, err := d.fake.Authenticate(ctx, key)
+	if err != nil || !d.demoted {
+		return p, err
+	}
+	viewer := *p
+	viewer.Roles = []gatehouse.Role{gatehouse.RoleViewer}
+	return &viewer, nil
+}
+
+// TestEventStreamReadsWithTheRolesOfToday: a role that was taken while the stream was open does not count any more.
+func TestEventStreamReadsWithTheRolesOfToday(t *testing.T) {
+	t.Parallel()
+	log, auth := roleLog{make(chan []gatehouse.Role)}, &demotable{fake: newFake()}
+	server := httptest.NewServer(newServer(t, auth.fake, func(c *Config) {
+		c.Events, c.Auth, c.EventBeat = log, auth, time.Nanosecond
+	}))
+	t.Cleanup(server.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+Prefix+"/events", nil)
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer gth_ana")
+	answered := make(chan error, 1)
+	go func() {
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			t.Cleanup(func() { _ = resp.Body.Close() })
+		}
+		answered <- err
+	}()
+	if first := <-log.read; !slices.Contains(first, gatehouse.RoleApprover) {
+		t.Fatalf("the first read is made as %v", first)
+	}
+	must(t, <-answered)
+	auth.mu.Lock()
+	auth.demoted = true
+	auth.mu.Unlock()
+	<-log.read // the server may have authenticated before
+	if later := <-log.read; !slices.Equal(later, []gatehouse.Role{gatehouse.RoleViewer}) {
+		t.Errorf("after the demotion, a read is made as %v", later)
 	}
 }

@@ -31,7 +31,8 @@ func (s *Server) sessionRoutes() []route {
 		}, {
 			method: "POST", path: "/sessions/{id}/revoke", name: "revokeSession", tag: tagAdmin,
 			summary: "End a session", doc: "It takes effect at the session's next request. For the caller's own session or, " +
-				"for an administrator, anybody's. It does not change an ended session.",
+				"for an administrator, anybody's. The server also forgets the session's browser, even if the session " +
+				"has expired. It does not change a session that was revoked before.",
 			object: ObjectSession, status: http.StatusOK, out: typeOf[gatehouse.Session](),
 			codes: []gatehouse.Code{gatehouse.CodeRoleRequired},
 			handler: noBody(func(ctx context.Context, c *call) (reply, error) {

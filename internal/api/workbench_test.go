@@ -21,10 +21,14 @@ type workbench struct {
 	steps   []*benchStep
 	changed chan struct{} // closed and replaced at every change
 	answers map[string]any
-	most    int // maximum number of steps that ran at the same time
-	batch   int // maximum number of steps that one request leased
-	lose    string
-	asking  int // requests for leases under way
+	most    int    // maximum number of steps that ran at the same time
+	batch   int    // maximum number of steps that one request leased
+	lose    string // path whose first request has its effect, and gets no answer
+	half    string // path whose first request gets half an answer, and has no effect
+	hang    string // path whose first request gets no answer until released is closed, and has no effect
+	asking  int    // requests for leases under way
+
+	released chan struct{}
 }
 
 // benchStep is a step and the reports about it.
@@ -39,10 +43,23 @@ type benchStep struct {
 
 func newWorkbench(t *testing.T) (*workbench, *httptest.Server) {
 	t.Helper()
-	b := &workbench{fake: newFake(), changed: make(chan struct{}), answers: make(map[string]any)}
+	b := &workbench{fake: newFake(), changed: make(chan struct{}), answers: make(map[string]any),
+		released: make(chan struct{})}
 	s := newServer(t, b.fake, func(c *Config) { c.Workers, c.Lookup = b, anything{} })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if b.loses(r.URL.Path) {
+		switch {
+		case b.first(&b.half, r.URL.Path):
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Length", "100")
+			_, _ = w.Write([]byte(`{"cancel": `))
+			return
+		case b.first(&b.hang, r.URL.Path):
+			select {
+			case <-b.released:
+			case <-r.Context().Done():
+			}
+			panic(http.ErrAbortHandler)
+		case b.first(&b.lose, r.URL.Path):
 			s.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}
@@ -52,15 +69,14 @@ func newWorkbench(t *testing.T) (*workbench, *httptest.Server) {
 	return b, server
 }
 
-// loses reports whether to drop the answer to a request. Only the first request
-// to the path lose is dropped.
-func (b *workbench) loses(path string) bool {
+// first reports whether a request is the first one to a path of the bench, and clears that path.
+func (b *workbench) first(kept *string, path string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.lose == "" || path != Prefix+b.lose {
+	if *kept == "" || path != Prefix+*kept {
 		return false
 	}
-	b.lose = ""
+	*kept = ""
 	return true
 }
 

@@ -453,15 +453,10 @@ func TestReviewByDevice(t *testing.T) {
 	c := w.propose(w.bot, func(p *gatehouse.Proposal) { p.Target.EntityRef = "SKU-3" })
 	m := w.link(c, w.ana)
 	laptop.get(pathOf(m, "")).lacks(testid("code"))
-	err = w.store.Update(t.Context(), a.Tenant, func(tx gatehouse.Tx) error {
-		for _, s := range sessions.Items {
-			if err := tx.RevokeSession(s.ID); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	must(t, err)
+	for _, s := range sessions.Items {
+		_, err = w.gate.RevokeSession(w.admin, s.ID)
+		must(t, err)
+	}
 	laptop.get(pathOf(m, "")).has(testid("code"))
 }
 

@@ -192,3 +192,27 @@ func TestBodiesThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// TestSignsIn: a request that begins a sign-in needs no secret, one that finishes it has one that may be wrong.
+func TestSignsIn(t *testing.T) {
+	t.Parallel()
+	for request, want := range map[string]string{
+		"POST /signin/passkey/begin":   "begins",
+		"GET /signin/oidc/begin/acme":  "begins",
+		"HEAD /signin/oidc/begin/acme": "begins",
+		"POST /signin/passkey/finish":  "finishes",
+		"GET /signin/oidc/callback":    "finishes",
+		"GET /setup?token=gtu_1":       "finishes",
+		"POST /setup":                  "finishes",
+		"GET /setup":                   "",
+		"GET /signin":                  "",
+		"POST /signout":                "",
+		"GET /inbox":                   "",
+	} {
+		method, target, _ := strings.Cut(request, " ")
+		begins, finishes := console.SignsIn(httptest.NewRequest(method, target, nil))
+		if begins != (want == "begins") || finishes != (want == "finishes") {
+			t.Errorf("%s: begins %t, finishes %t, want %q", request, begins, finishes, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/gatehouse-dev/gatehouse"
 )
@@ -23,15 +24,18 @@ func (c *Console) signinRoutes() []route {
 	}
 }
 
-// SignsIn reports whether a request attempts to sign in with a secret that may be wrong.
-func SignsIn(r *http.Request) bool {
+// SignsIn reports whether a request begins a sign-in, for which the server stores a ceremony, or finishes
+// one with a secret that may be wrong.
+func SignsIn(r *http.Request) (begins, finishes bool) {
 	switch r.URL.Path {
 	case gatehouse.SetupPath:
-		return r.Method == http.MethodPost || r.URL.Query().Has("token")
+		return false, r.Method == http.MethodPost || r.URL.Query().Has("token")
+	case "/signin/passkey/begin":
+		return true, false
 	case "/signin/passkey/finish", gatehouse.CallbackPath:
-		return true
+		return false, true
 	}
-	return false
+	return strings.HasPrefix(r.URL.Path, "/signin/oidc/begin/"), false
 }
 
 // requireSafeTransport refuses to create a session for a browser that would send it unencrypted over the

@@ -40,7 +40,7 @@ func TestApprovalStepsShowTheirEntity(t *testing.T) {
 		ActionType: "workflow_approval", Connector: "workflow", Operation: "approve", RiskLevel: gatehouse.L3,
 		Target: gatehouse.Target{EntityType: "run", EntityRef: "run_1"}, ProposedChange: "{}",
 		CurrentState: `{"price":"10.00"}`,
-	}, gate.RunProposal{By: by, Title: "Lower the price?", About: &gatehouse.About{
+	}, gate.RunProposal{By: by, Asks: true, Title: "Lower the price?", About: &gatehouse.About{
 		Connector: "erp", Operation: "update", EntityType: "item", EntityRef: `A"><script>x</script>`, Version: "7",
 	}})
 	must(t, err)

@@ -81,18 +81,18 @@ func (g *Gate) RotateOwnEditToken(ctx context.Context, editToken string) (*gateh
 	return changeOwn(ctx, g, change)
 }
 
-// EndOtherSessions ends every session of the caller except the present one, and
-// returns how many it ended.
+// EndOtherSessions ends every session of the caller except the present one, and returns how
+// many live ones it ended. It also revokes expired ones, so that the server forgets their browsers.
 func (g *Gate) EndOtherSessions(ctx context.Context) (int, error) {
 	change := func(tx gatehouse.Tx, c *gatehouse.Caller, p *gatehouse.Principal) (*int, error) {
 		var others []*gatehouse.Session
 		for cursor := ""; ; {
-			page, err := tx.ListSessions(p.ID, false, cursor, gatehouse.MaxLimit)
+			page, err := tx.ListSessions(p.ID, true, cursor, gatehouse.MaxLimit)
 			if err != nil {
 				return nil, err
 			}
 			for _, s := range page.Items {
-				if s.ID != c.Session.ID {
+				if s.ID != c.Session.ID && s.RevokedAt == nil {
 					others = append(others, s)
 				}
 			}
@@ -100,12 +100,15 @@ func (g *Gate) EndOtherSessions(ctx context.Context) (int, error) {
 				break
 			}
 		}
+		ended := 0
 		for _, s := range others {
+			if s.Live(tx.Now()) {
+				ended++
+			}
 			if err := endSession(tx, s, p.ID, "revoked with all others"); err != nil {
 				return nil, err
 			}
 		}
-		ended := len(others)
 		return &ended, nil
 	}
 	n, err := changeOwn(ctx, g, change)

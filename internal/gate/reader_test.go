@@ -105,6 +105,45 @@ func TestAgentsReadTheirOwn(t *testing.T) {
 	}
 }
 
+// stoppedShop is a drainer and the targets of one connector, whose breaker is open.
+type stoppedShop struct {
+	gate.Drainer
+	*targets
+}
+
+func (stoppedShop) Names(string) []string { return []string{"shop"} }
+
+func (stoppedShop) Breakers(string) []gatehouse.BreakerState {
+	return []gatehouse.BreakerState{{
+		Connector: "shop", State: gatehouse.BreakerOpen, Failures: 5, ErrorCode: "http_503",
+		Cause: "too many calls in a row have failed, the last with http_503: customer C-7 is locked",
+	}}
+}
+
+// TestCauseOfABreaker: the target's answer to the call of another agent is not for an agent that reads only its own
+// actions.
+func TestCauseOfABreaker(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	shop := stoppedShop{targets: w.targets}
+	w.gate = gate.New(w.store, shop, &wake.Hub{}, gate.Config{}, slog.New(slog.DiscardHandler))
+	w.gate.SetDrainer(shop)
+	for name, c := range map[string]struct {
+		who   context.Context
+		cause bool
+	}{"agent": {w.agent(), false}, "person": {w.person("ana"), true}} {
+		list, err := w.gate.ListBreakers(c.who)
+		must(t, err)
+		health, err := w.gate.DispatchHealth(c.who)
+		must(t, err)
+		for _, b := range append(list, health.Connectors[0].Breaker) {
+			if b.State != gatehouse.BreakerOpen || b.ErrorCode != "http_503" || (b.Cause != "") != c.cause {
+				t.Errorf("%s: %+v", name, b)
+			}
+		}
+	}
+}
+
 // pages walks the list of actions, two per page, and returns the ids in order. A
 // duplicate id fails the test.
 func (w *world) pages(ctx context.Context) (ids []string) {

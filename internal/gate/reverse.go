@@ -27,7 +27,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	}
 	from := lineage{revision: 1, reverses: old}
 	if old.Connector == PolicyConnector && old.Operation == ConnectorOperation {
-		if err := Require(c, gatehouse.RoleAdmin); err != nil {
+		if _, err := g.adminWithStepUp(ctx); err != nil { // as for ProposeConnectors
 			return nil, err
 		}
 		from.own = true

@@ -184,8 +184,8 @@ func endSession(tx gatehouse.Tx, s *gatehouse.Session, by, reason string) error 
 	return recordEnd(tx, s.Tenant, s.ID, s.PrincipalID, by, reason)
 }
 
-// endSessions ends a principal's live sessions: all, or those that began with
-// a credential.
+// endSessions ends a principal's sessions: all, or those that began with a credential. It
+// also revokes expired ones, so that the server forgets their browsers (see DeviceToken).
 func endSessions(tx gatehouse.Tx, p *gatehouse.Principal, credential, by, reason string) error {
 	ids, err := tx.RevokeSessions(p.ID, credential)
 	if err != nil {
@@ -263,7 +263,8 @@ func ownOrAdmins(tx gatehouse.IdentityReader, c *gatehouse.Caller, idOrName stri
 	return p, Require(c, gatehouse.RoleAdmin)
 }
 
-// RevokeSession ends a session from the next request on.
+// RevokeSession ends a session from the next request on, and forgets its browser, even if the
+// session has expired.
 func (g *Gate) RevokeSession(ctx context.Context, id string) (*gatehouse.Session, error) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {
@@ -285,7 +286,7 @@ func (g *Gate) revokeSession(
 				return nil, err
 			}
 		}
-		if !s.Live(tx.Now()) {
+		if s.RevokedAt != nil {
 			return s, nil
 		}
 		if err := endSession(tx, s, c.Principal.ID, reason); err != nil {

@@ -70,7 +70,7 @@ type Command struct {
 	StoreFlags
 	tlsFlags
 	Listen             listenAddress  `help:"The address to serve on; 127.0.0.1:8080 by default." env:"GATEHOUSE_LISTEN" default:"127.0.0.1:8080" placeholder:"HOST:PORT"`
-	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen, only this machine and auditors' keys can read it." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
+	Metrics            listenAddress  `name:"metrics-listen" help:"Also serve /metrics on this address, without authentication; on --listen, only this machine and the keys of auditors of the tenant default can read it." env:"GATEHOUSE_METRICS_LISTEN" placeholder:"HOST:PORT"`
 	NATSURL            natsURL        `name:"nats-url" help:"Spread hints and publish events over these NATS servers." env:"GATEHOUSE_NATS_URL" placeholder:"URL"`
 	Roles              roleList       `help:"${roles}" placeholder:"ROLE,…"`
 	Drain              gatehouse.Span `help:"After SIGTERM, report not ready but serve for this time before refusing requests; 0 by default." env:"GATEHOUSE_DRAIN" placeholder:"DURATION"`

@@ -89,12 +89,12 @@ func (t Writes) RevokeSession(id string) error {
 		t.Now(), t.Tenant(), id)
 }
 
-// RevokeSessions revokes the live sessions of a principal, and returns their ids. If credential is not "", it
-// revokes only the sessions that began with this credential.
+// RevokeSessions revokes the sessions of a principal, live or expired, and returns the ids of those that were not
+// revoked before. If credential is not "", it revokes only the sessions that began with this credential.
 func (t Writes) RevokeSessions(principalID, credential string) (ids []string, err error) {
 	err = t.Returning(`
 UPDATE session SET revoked_at = $1
-WHERE tenant = $2 AND principal_id = $3 AND ($4 = '' OR credential = $4) AND revoked_at IS NULL AND expires_at > $1
+WHERE tenant = $2 AND principal_id = $3 AND ($4 = '' OR credential = $4) AND revoked_at IS NULL
 RETURNING id`, Append(&ids, scanText), t.Now(), t.Tenant(), principalID, credential)
 	return ids, err
 }
