@@ -28,7 +28,7 @@ const exitBlock = 2
 func (f *hookFlags) ask(g *globals, agent string, form func(*mcp.HookAnswer) ([]byte, error)) error {
 	answer, err := f.answer(g, agent)
 	if err != nil {
-		answer = &mcp.HookAnswer{Reason: "The gate did not answer, so the call does not run: " + term.ErrorText(err)}
+		answer = &mcp.HookAnswer{Reason: "The call does not run: " + term.ErrorText(err)}
 	}
 	out, failed := form(answer)
 	if failed == nil {

@@ -200,7 +200,7 @@ func TestPermissionPrompt(t *testing.T) {
 		}
 	}
 	if got := <-ask("Bash", `"rm"`); got !=
-		`{"behavior":"deny","message":"The gate did not answer, so the call does not run: input is not an object"}` {
+		`{"behavior":"deny","message":"The call does not run: input is not an object"}` {
 		t.Errorf("an input that is not an object: %s", got)
 	}
 }

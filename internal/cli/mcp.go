@@ -124,11 +124,11 @@ type mcpProxyCmd struct {
 	Env      []string           `sep:"none" placeholder:"NAME[=VALUE]" help:"A variable for the server. Repeatable."`
 	ReadOnly []string           `name:"read-only-hint-is-read" placeholder:"TOOL,…" help:"Tools whose calls pass without an action while their pinned definition has readOnlyHint."`
 	Hold     gatehouse.Duration `default:"45s" help:"How long a call is held for people."`
-	Lease    gatehouse.Duration `default:"60s" help:"How long after a crash the outcome of a call becomes unknown."`
+	Lease    gatehouse.Duration `default:"60s" help:"How long after a crash a call is sent again (class A) or becomes unknown."`
 	Timeout  gatehouse.Duration `default:"10m" help:"How long a tool may take."`
 	Listen   string             `placeholder:"HOST:PORT" help:"Serve streamable HTTP there instead of stdio."`
 	Host     []string           `placeholder:"NAME" help:"A name by which clients may reach --listen. Repeatable."`
-	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen after this time without use."`
+	Idle     gatehouse.Duration `default:"30m" help:"End a session of --listen after this time without use. The shared server of 2026-07-28 ends after 24 h."`
 }
 
 func (*mcpProxyCmd) Help() string {
@@ -136,7 +136,7 @@ func (*mcpProxyCmd) Help() string {
 Is a proxy for an MCP server that it starts, or reaches over HTTP: it speaks the
 Model Context Protocol on stdin and stdout. Each tool call becomes an action of the
 connector mcp:NAME, which the server's configuration declares with "mcp:NAME:
-{type: mcp}"; other messages pass byte for byte. A call that the policy allows is
+{type: mcp}"; other messages pass unchanged. A call that the policy allows is
 carried out at once. A call that needs approval is held, then answered as pending,
 and carried out after the approval.
 
@@ -150,8 +150,8 @@ stands for a variable of the environment, so that no secret is on the command
 line. Redirects are not followed.
 
 With --listen, agents reach the proxy over streamable HTTP. Each request carries the
-key of its caller as the bearer token; GATEHOUSE_KEY is not used. Each session has
-its own server. Requests from pages of other sites are refused. Put a proxy with TLS
+key of its caller as the bearer token; GATEHOUSE_KEY is not used. The proxy serves one
+tenant, that of the first key. Each session has its own server. Requests from pages of other sites are refused. Put a proxy with TLS
 in front of an address that is not loopback.
 
 Examples:

@@ -27,8 +27,8 @@ type mcpServeCmd struct {
 func (*mcpServeCmd) Help() string {
 	return `
 Serves Gatehouse itself as an MCP server, with tools to propose, read, await, cancel
-and revise an action, to evaluate the policy, and to read decisions and notes. No
-tool decides.
+and revise an action, to evaluate the policy, to read decisions and notes, and to
+answer reviewers' questions. No tool decides.
 
 With --prompt claude-code there is also the tool approve, on stdio. Claude Code asks
 it before it runs a tool of its own, when it is started with

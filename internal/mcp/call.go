@@ -94,8 +94,8 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		return p.nextRound(ctx, f, c)
 	case l.differs.quarantines(c.tool):
 		return p.gateResult(f, "", "quarantined", fmt.Sprintf("The tool %s is in quarantine: its definition or its "+
-			"server has changed since it was accepted. Nothing was carried out. An administrator has been asked to "+
-			"accept the change; use another tool, or tell the user.", c.tool))
+			"server has changed since it was accepted. Nothing was carried out. Its calls are refused until a person "+
+			"accepts the change; use another tool, or tell the user.", c.tool))
 	case passes && c.task != nil:
 		return errorFrame(f.id, codeNoMethod,
 			"calls of "+gatehouse.Quote(c.tool)+" need no action, so they cannot be tasks")
@@ -301,15 +301,25 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	}
 	p.noteQuestions(a)
 	answer, final := p.stateAnswer(f, a, x)
-	p.done.release(a.ID, final)
 	if !final || key == "" {
+		p.done.release(a.ID, final)
 		return answer
 	}
-	// Consume before answering: after a crash in between, an equal call becomes
-	// a new action, which the gate judges again.
+	// Consume before answering: once the client has the answer, an equal call is a new one. After a crash in between,
+	// too, an equal call becomes a new action, which the gate judges again.
+	before := p.Folder.call(key)
 	if err := p.Folder.consume(key, a.ID, !rejectionHolds(a)); err != nil {
 		p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 	}
+	p.onDelivery(f.id, func(received bool) {
+		p.done.release(a.ID, received)
+		if received {
+			return
+		}
+		if err := p.Folder.restore(key, a.ID, before); err != nil {
+			p.Log.Error("an outcome could not be recorded as not received", "action", a.ID, "error", err)
+		}
+	})
 	return answer
 }
 

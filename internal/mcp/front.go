@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -39,12 +40,13 @@ type FrontConfig struct {
 }
 
 // Front is an HTTP handler that serves proxies to MCP clients over streamable HTTP, for protocol versions up to
-// 2025-11-25 and for 2026-07-28. The bearer token of each request is the caller's API key of the gate.
+// 2025-11-25 and for 2026-07-28. The bearer token of each request is the caller's API key of the gate. All keys belong
+// to one tenant: that of the first key that the gate accepts.
 //
 // In the older protocol, each session has a proxy and an MCP server of its own. The newer protocol has no
 // sessions: all requests with the same key share one proxy. An approved action is executed through the session
-// that proposed it. If that session has ended, another session of the same key executes the action. Therefore
-// the MCP server of a key's last session is kept after the session ends.
+// that last made the call. If that session has ended, or is not remembered (see maxWanted), another session of the
+// same key executes the action. Therefore the MCP server of a key's last session is kept after the session ends.
 type Front struct {
 	FrontConfig
 	ctx  context.Context
@@ -55,9 +57,14 @@ type Front struct {
 	// bodyTimeout bounds the time in which a body must arrive. discoverTimeout bounds the time in which a server
 	// must answer server/discover, which shows that it knows the newer protocol.
 	bodyTimeout, discoverTimeout time.Duration
+	// beat is the interval of comments on a quiet stream, which detect a disconnected client and a revoked key.
+	beat time.Duration
 
-	mu   sync.Mutex
-	keys map[[sha256.Size]byte]*keyState // by the hash of the key
+	mu sync.Mutex
+	// tenant is the tenant of the first key that the gate accepted, "" before. Keys of other tenants are refused: the
+	// pins, and what the servers show without an action, are for one tenant.
+	tenant string
+	keys   map[[sha256.Size]byte]*keyState // by the hash of the key
 	// running has the workers and servers for which Close waits.
 	running sync.WaitGroup
 }
@@ -86,14 +93,15 @@ func NewFront(c FrontConfig) (*Front, error) {
 	}
 	f := &Front{
 		FrontConfig: c, keys: map[[sha256.Size]byte]*keyState{}, bodyTimeout: bodyTimeout,
-		discoverTimeout: discoverTimeout,
+		discoverTimeout: discoverTimeout, beat: beat,
 	}
 	f.ctx, f.stop = context.WithCancel(context.Background())
 	f.running.Go(f.sweep)
 	return f, nil
 }
 
-// Close ends all sessions. It waits a short time for the calls that servers execute.
+// Close ends all sessions. It waits up to drainGrace for the calls that servers execute, and then until their outcomes
+// are reported.
 func (f *Front) Close() {
 	f.mu.Lock()
 	f.stop()
@@ -166,6 +174,7 @@ var (
 	errNoKey    = errors.New("the bearer token must be a key of the gate")
 	errFull     = errors.New("too many keys or sessions are in use")
 	errStopping = errors.New("the proxy is stopping")
+	errTenant   = errors.New("this proxy serves another tenant")
 )
 
 // refuse answers a request for which f.caller has returned err.
@@ -181,7 +190,7 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 	case errors.As(err, &e) && e.Code == gatehouse.CodeUnauthenticated:
 		w.Header().Set("WWW-Authenticate", `Bearer error="invalid_token"`)
 		http.Error(w, "the gate does not know this key", http.StatusUnauthorized)
-	case errors.Is(err, errRoles):
+	case errors.Is(err, errRoles), errors.Is(err, errTenant):
 		http.Error(w, err.Error(), http.StatusForbidden)
 	default:
 		f.Log.Error("the gate could not verify the caller", "error", err)
@@ -210,16 +219,21 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 	}
 	me, err := identify(r.Context(), gate)
 	if err != nil {
-		var e *gatehouse.Error
-		if k != nil && (errors.Is(err, errRoles) || errors.As(err, &e) && e.Code == gatehouse.CodeUnauthenticated) {
+		if k != nil && revoked(err) {
 			f.drop(k)
 		}
 		return nil, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.tenant == "" {
+		f.tenant = me.Tenant
+		f.Log.Info("the proxy serves one tenant", "tenant", me.Tenant)
+	}
 	if k = f.keys[id]; k == nil {
 		switch {
+		case me.Tenant != f.tenant:
+			return nil, errTenant
 		case f.ctx.Err() != nil:
 			return nil, errStopping
 		case len(f.keys) >= maxKeys:
@@ -231,6 +245,12 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 	}
 	k.trust()
 	return k, nil
+}
+
+// revoked reports whether an error of [Front.caller] proves that a key is no longer valid here.
+func revoked(err error) bool {
+	var e *gatehouse.Error
+	return errors.Is(err, errRoles) || errors.As(err, &e) && e.Code == gatehouse.CodeUnauthenticated
 }
 
 // drop ends the sessions and the worker of a key, and forgets its state.
@@ -307,6 +327,7 @@ func answerError(w http.ResponseWriter, status int, id []byte, code int, detail 
 
 func answerFrame(w http.ResponseWriter, status int, frame []byte) {
 	w.Header().Set("Content-Type", jsonType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(frame)))
 	w.WriteHeader(status)
 	_, _ = w.Write(frame)
 }

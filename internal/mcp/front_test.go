@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -37,6 +38,7 @@ func TestFrontRefuses(t *testing.T) {
 		"unknown key": {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
 		"long key":    {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
 		"roles":       {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
+		"tenant":      {"POST", ping, []string{"Authorization", "Bearer foreign"}, 403, "another tenant"},
 		"origin": {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403,
 			"Origin"},
 		"null origin": {"POST", ping, []string{sessionHeader, session, "Origin", "null"}, 403, "Origin"},
@@ -550,6 +552,28 @@ func TestFrontRevoked(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	<-server.gone
+}
+
+// TestFrontRevokedStream: the stream of a revoked key ends, although its client sends no request.
+func TestFrontRevokedStream(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(f *Front) { f.beat = time.Millisecond })
+	session, _ := s.begin("a")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	resp, err := http.DefaultClient.Do(s.request(ctx, "GET", "", sessionHeader, session))
+	must(t, err)
+	defer resp.Body.Close()
+	s.gate.mu.Lock()
+	s.gate.revoked = true
+	s.gate.mu.Unlock()
+	h := s.stateOf("a")
+	h.mu.Lock()
+	h.checked = h.checked.Add(-trustedFor)
+	h.mu.Unlock()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestFrontSilent: a server that does not answer server/discover knows only

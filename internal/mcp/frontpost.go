@@ -21,8 +21,7 @@ const (
 const (
 	// streamAfter is how long an answer may take before it becomes a stream.
 	streamAfter = time.Second
-	// beat is the interval of comments on a quiet stream, which detect a
-	// disconnected client.
+	// beat is the interval of comments on a quiet stream.
 	beat = 15 * time.Second
 	// writePatience is how long a client may take to read one write.
 	writePatience = 30 * time.Second
@@ -236,6 +235,7 @@ func (k *keyState) handle(w http.ResponseWriter, r *http.Request, s *session, f 
 	a := &answering{w: w, r: r, s: s, o: o, method: f.method}
 	a.run()
 	s.leave(o)
+	s.proxy.delivered([]byte(o.known), a.delivered)
 	if !a.succeeded {
 		switch f.method {
 		case "initialize": // the client has no session
@@ -261,8 +261,8 @@ type answering struct {
 	o       *outlet
 	method  string
 	streams bool
-	// succeeded says that the answer is a result.
-	succeeded bool
+	// succeeded says that the answer is a result. delivered says that it was written to a connected client.
+	succeeded, delivered bool
 }
 
 // run writes the frames of a request up to its answer. It writes JSON if the
@@ -282,11 +282,14 @@ func (a *answering) run() {
 			last := err == nil && f.isResponse()
 			a.succeeded = last && f.result != nil
 			plain := !a.streams && (!a.succeeded || !prefersStream(a.r))
+			connected := a.r.Context().Err() == nil // a client may disconnect once it has the answer
 			if last && plain {
 				answerFrame(a.w, a.status(f), frame)
+				a.delivered = connected && http.NewResponseController(a.w).Flush() == nil
 				return
 			}
-			if !a.write(frame) || last {
+			written := a.write(frame)
+			if a.delivered = last && connected && written; last || !written {
 				return
 			}
 		}
@@ -300,10 +303,10 @@ func (a *answering) run() {
 					"protocols")
 				return
 			}
-			if !a.write(nil) {
+			if !a.comment() {
 				return
 			}
-			tick.Reset(beat)
+			tick.Reset(a.s.state.front.beat)
 		}
 	}
 }
@@ -327,6 +330,12 @@ func (a *answering) status(f *frame) int {
 		return http.StatusBadRequest
 	}
 	return http.StatusOK
+}
+
+// comment writes a comment on a quiet stream; false for a disconnected client or a revoked key.
+func (a *answering) comment() bool {
+	_, err := a.s.state.front.caller(a.r)
+	return !revoked(err) && a.write(nil)
 }
 
 // write writes an event, or a comment for nil; false for a disconnected client.
@@ -373,7 +382,7 @@ func (k *keyState) listen(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.closeStream(o)
 	a := &answering{w: w, r: r, s: s, o: o}
-	tick := time.NewTicker(beat)
+	tick := time.NewTicker(k.front.beat)
 	defer tick.Stop()
 	for more := a.write(nil); more; {
 		frames, over := o.take()
@@ -388,7 +397,7 @@ func (k *keyState) listen(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-tick.C:
-			more = a.write(nil)
+			more = a.comment()
 		}
 	}
 }

@@ -115,8 +115,11 @@ func (h *Hook) Ask(ctx context.Context, c *HookCall) (*HookAnswer, error) {
 			return nil, err
 		}
 	}
-	if a.Status != gatehouse.StatusApplied {
+	switch {
+	case a.Status != gatehouse.StatusApplied:
 		return &HookAnswer{Reason: h.reason(a)}, nil
+	case h.OwnInput && a.Edit != nil: // another program has reported it as carried out
+		return &HookAnswer{Reason: editText(a) + h.ownInputOnly()}, nil
 	}
 	first, err := h.Folder.release(a.ID)
 	if err != nil {
@@ -199,9 +202,13 @@ func (h *Hook) stop(ctx context.Context, p *gatehouse.LeasedPush) (stopped bool,
 	}
 	_, err = h.Gate.FailPush(ctx, p.Push.ID, gatehouse.PushFailure{
 		Generation: p.Lease.Generation, Kind: "terminal", Code: "edited",
-		Detail: h.Agent + " cannot run a call with other arguments than its own: make the call with the edited ones",
+		Detail: h.ownInputOnly(),
 	})
 	return err == nil, err
+}
+
+func (h *Hook) ownInputOnly() string {
+	return h.Agent + " cannot run a call with other arguments than its own: make the call with the edited ones"
 }
 
 // release records that a call was released; first is false for a repetition.

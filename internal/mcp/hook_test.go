@@ -38,6 +38,35 @@ func TestHookFolder(t *testing.T) {
 	}
 }
 
+// TestHookEdited: an agent that can run only its own input does not run an edited call, even if another program has
+// reported the call as carried out.
+func TestHookEdited(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{true, false} {
+		folder, err := OpenFolder(t.TempDir())
+		must(t, err)
+		h := &Hook{Agent: "codex", Gate: editedGate{}, Folder: folder, Hold: time.Millisecond, OwnInput: own}
+		answer, err := h.Ask(t.Context(), &HookCall{Tool: "Bash", Input: `{"command":"make"}`})
+		must(t, err)
+		if answer.Allow == own || !strings.Contains(answer.Reason, "changed the arguments") {
+			t.Errorf("with its own input only: %t, the answer is %+v", own, answer)
+		}
+	}
+}
+
+// editedGate answers each proposal with an applied action that a reviewer has edited.
+type editedGate struct{ keyed }
+
+func (editedGate) WhoAmI(context.Context) (*gatehouse.Principal, error) {
+	return &gatehouse.Principal{ID: "prn_1"}, nil
+}
+
+func (editedGate) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	return &gatehouse.Action{
+		Proposal: *p, ID: "act_1", Status: gatehouse.StatusApplied, EditedBy: "ann", Edit: &gatehouse.Edit{Note: "safer"},
+	}, false, nil
+}
+
 // leasingGate leases three pushes, and fails to complete the first.
 type leasingGate struct {
 	Gate

@@ -34,7 +34,7 @@ type keyState struct {
 	// kept is an ended session whose server executes actions that are approved
 	// later, nil for none.
 	kept *session
-	// wanted maps the hash of a call to the session that asked for it.
+	// wanted maps the hash of a call to the session that last asked for it.
 	wanted map[string]*session
 }
 
@@ -47,7 +47,7 @@ const (
 	// discoverTimeout is how long a server may take to show that it knows the
 	// newer protocol. Some older servers do not answer unknown requests.
 	discoverTimeout = 10 * time.Second
-	// maxWanted bounds the calls whose session is remembered.
+	// maxWanted bounds the calls whose session is remembered. Above it, any one is forgotten.
 	maxWanted = 1000
 )
 

@@ -102,6 +102,24 @@ func TestLeaseEnds(t *testing.T) {
 	}
 }
 
+// TestUnpinnedTool: a call of a tool that is not pinned is not sent, even with the hash of an empty definition.
+func TestUnpinnedTool(t *testing.T) {
+	t.Parallel()
+	p, r := newRecorded(t, io.Discard)
+	s, gate := &slowServer{recorder: r}, &unleased{}
+	p.Upstream, p.Gate = s, gate
+	pins := &catalogue{Upstream: "recorder", Tools: []gatehouse.JSON{`{"name":"write"}`}}
+	must(t, p.Folder.setPins(pins))
+	push := &gatehouse.LeasedPush{
+		Push: &gatehouse.Push{ID: "psh_1"}, ActionID: "act_1", Operation: "hidden", ProposedChange: `{}`,
+	}
+	push.Target.Version = pins.pin("")
+	p.execute(t.Context(), push)
+	if s.calls > 0 || gate.failure == nil || gate.failure.Code != "tool_changed" {
+		t.Errorf("%d calls; reported %+v, %+v", s.calls, gate.result, gate.failure)
+	}
+}
+
 // TestLeaseEndsBeforeTheTurn: a call is not written once its lease has ended, even if the server reads.
 func TestLeaseEndsBeforeTheTurn(t *testing.T) {
 	t.Parallel()

@@ -26,7 +26,7 @@ func (h *Hook) permit(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToo
 		answer, err = h.Ask(ctx, c)
 	}
 	if err != nil {
-		answer = &HookAnswer{Reason: "The gate did not answer, so the call does not run: " + err.Error()}
+		answer = &HookAnswer{Reason: "The call does not run: " + err.Error()}
 	}
 	out := struct {
 		Behavior string         `json:"behavior"`

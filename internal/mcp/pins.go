@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// catalogue has all texts of a server that the model reads, and the server's
-// identity. All texts are canonical JSON.
+// catalogue has the tools and the instructions of a server, and the server's
+// identity. Tools and instructions are canonical JSON.
 type catalogue struct {
 	Upstream     string           `json:"upstream"`
 	Instructions gatehouse.JSON   `json:"instructions,omitempty"`

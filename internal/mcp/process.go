@@ -270,7 +270,7 @@ const exitGrace = 2 * time.Second
 const closeGrace = 3 * time.Second
 
 // Close closes the server's input, which tells it to end, and kills it if it
-// does not.
+// does not. It does not kill the programs that the server has started.
 func (p *process) Close() error {
 	_ = p.stdin.Close()
 	kill := time.AfterFunc(closeGrace, p.kill)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,17 +46,17 @@ type Config struct {
 	// calls pass without an action.
 	ReadOnly []string
 	// Hold is how long a call waits for people before it is answered as
-	// pending; 45 s by default.
+	// pending; 45 s by default, and at most 45 s in protocol 2026-07-28.
 	Hold time.Duration
 	// Progress is the interval of progress notifications while a call waits; 5
 	// s by default.
 	Progress time.Duration
 	// Lease is how long a call belongs to the proxy without a heartbeat; 60 s
-	// by default. After a crash, the outcome becomes unknown when the lease
-	// ends.
+	// by default. After a crash, the outcome is ambiguous when the lease ends:
+	// a call of class A is sent again, any other becomes unknown.
 	Lease time.Duration
 	// Timeout bounds a tool's execution; 10 min by default. After that the
-	// outcome is unknown.
+	// outcome is ambiguous, as after a crash.
 	Timeout time.Duration
 	// Relist is how long a list of the server's tools is valid; 0 means
 	// forever. For a server that announces changes of its tools, 0 is enough.
@@ -93,6 +92,8 @@ type Proxy struct {
 	out io.Writer
 	// writing is held while a frame is written to the client.
 	writing sync.Mutex
+	// queued says that out only queues answers: whoever sends them calls delivered.
+	queued bool
 
 	mu sync.Mutex
 	// forwarded holds the requests that the server has not answered yet, by id.
@@ -102,6 +103,8 @@ type Proxy struct {
 	count   int
 	// held cancels the wait of a call, by the id of the client's request.
 	held map[string]context.CancelFunc
+	// delivering holds what to call once an answer is delivered or lost, by the id of the client's request.
+	delivering map[string]func(received bool)
 	// handling counts the requests in held. Once ended is set, no request is added.
 	handling sync.WaitGroup
 	// gone is closed when the server has ended and the worker has reported the outcome of each call
@@ -111,8 +114,10 @@ type Proxy struct {
 	lastQuestions map[string]int
 	// watching holds the watchers of each action's progress, by the action's id.
 	watching map[string]map[*watcher]bool
-	// meta is the _meta of each modern request, nil for the legacy protocol.
-	meta []byte
+	// meta is the _meta of each modern request, nil for the legacy protocol. metaProven says that the server has
+	// answered a request of this version.
+	meta       []byte
+	metaProven bool
 	// tasked says that client and server use protocol 2025-11-25, the only
 	// version with both sessions and tasks.
 	tasked bool
@@ -146,6 +151,8 @@ type Proxy struct {
 // forwardedRequest is a request that was passed on to the server.
 type forwardedRequest struct {
 	method string
+	// meta is the _meta for the proxy's own requests of the same version, nil for the legacy protocol.
+	meta []byte
 	// canceled says that the client has canceled the request: the answer may never come.
 	canceled bool
 }
@@ -173,6 +180,7 @@ func newProxy(c Config, out io.Writer) *Proxy {
 		Config: c, out: out, forwarded: map[string]forwardedRequest{}, pending: map[string]chan reply{},
 		held: map[string]context.CancelFunc{}, ready: make(chan struct{}), done: newExecuted(),
 		watching: map[string]map[*watcher]bool{}, gone: make(chan struct{}), listing: make(chan struct{}, 1),
+		delivering: map[string]func(bool){},
 	}
 	p.pinsChanged = p.refresh
 	return p
@@ -345,31 +353,13 @@ const ownPrefix = "gatehouse:"
 
 func isOwn(id []byte) bool { return strings.HasPrefix(text(id), ownPrefix) }
 
-// learn records the version of the modern protocol, which each request names.
-func (p *Proxy) learn(f *frame) {
-	if !f.isRequest() || f.method == "initialize" {
-		return
-	}
-	version := memberOf(memberOf(f.params, "_meta"), "io.modelcontextprotocol/protocolVersion")
-	if version == nil {
-		return
-	}
-	p.mu.Lock()
-	p.meta = setMember([]byte(`{"io.modelcontextprotocol/clientCapabilities":{}}`),
-		"io.modelcontextprotocol/protocolVersion", version)
-	p.mu.Unlock()
-	if f.method != "server/discover" {
-		p.readied.Do(func() { close(p.ready) })
-	}
-}
-
 // forward passes a frame on unchanged; false if it was not sent. A request is then answered.
 func (p *Proxy) forward(f *frame) (sent bool) {
 	if f.isRequest() {
 		p.mu.Lock()
 		ended := p.ended
 		if ended == nil {
-			p.forwarded[string(f.id)] = forwardedRequest{method: f.method}
+			p.forwarded[string(f.id)] = forwardedRequest{method: f.method, meta: metaOf(f)}
 		}
 		p.mu.Unlock()
 		if ended != nil {
@@ -425,7 +415,7 @@ func (p *Proxy) begin(ctx context.Context, f *frame, handle func(context.Context
 		delete(p.held, string(f.id))
 		p.mu.Unlock()
 		if answer != nil {
-			p.answer(answer)
+			p.answerHeld(f.id, answer)
 		}
 	}()
 }
@@ -450,22 +440,13 @@ func (p *Proxy) leave(id []byte) bool {
 	return held
 }
 
-// answer sends a frame to the client.
-func (p *Proxy) answer(frame []byte) {
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	if _, err := p.out.Write(append(frame[:len(frame):len(frame)], '\n')); err != nil {
-		p.Log.Warn("the client could not be reached", "error", err)
-	}
-}
-
 // fromServer handles the server's frames until there are no more.
 func (p *Proxy) fromServer() error {
 	for {
 		line, err := p.Upstream.Receive()
 		switch {
 		case errors.Is(err, errTooLong):
-			p.failBroken(line, "the server's frame is longer than 16 MiB")
+			p.failBroken(line, nil, "the server's frame is longer than 16 MiB")
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
@@ -481,10 +462,7 @@ func (p *Proxy) serverFrame(line []byte) {
 	var bad *frameError
 	if errors.As(err, &bad) {
 		p.Log.Warn("a frame of the server was refused", "why", bad.detail)
-		p.failBroken(line, bad.detail)
-		if method, open := p.answered(bad.id); open && bad.id != nil {
-			p.answer(errorFrame(bad.id, codeInternal, "the server's answer to "+method+" was refused: "+bad.detail))
-		}
+		p.failBroken(line, bad.id, bad.detail)
 		return
 	}
 	if !f.isResponse() {
@@ -509,12 +487,13 @@ func (p *Proxy) serverFrame(line []byte) {
 		waiting <- reply{result: f.result, failure: f.failure}
 		return
 	}
-	method, open := p.answered(f.id)
+	r, open := p.answered(f.id)
 	if !open {
 		p.Log.Warn("the server answered an unknown request", "id", gatehouse.Quote(string(f.id)))
 		return
 	}
-	if (method == "initialize" || method == "server/discover") && f.result != nil {
+	p.proveVersion(r.meta, f.result, f.failure)
+	if (r.method == "initialize" || r.method == "server/discover") && f.result != nil {
 		p.answer(p.greeting(f))
 		return
 	}
@@ -522,24 +501,12 @@ func (p *Proxy) serverFrame(line []byte) {
 }
 
 // answered removes a request from those that the server has not answered yet.
-func (p *Proxy) answered(id []byte) (method string, open bool) {
+func (p *Proxy) answered(id []byte) (r forwardedRequest, open bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, open := p.forwarded[string(id)]
+	r, open = p.forwarded[string(id)]
 	delete(p.forwarded, string(id))
-	return r.method, open
-}
-
-// failBroken fails the proxy's own requests whose id appears in a broken frame.
-func (p *Proxy) failBroken(line []byte, why string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id, waiting := range p.pending {
-		if bytes.Contains(line, []byte(id)) {
-			waiting <- reply{err: errors.New(why)}
-			delete(p.pending, id)
-		}
-	}
+	return r, open
 }
 
 // ask sends one of the proxy's own requests and waits for the answer.
@@ -559,12 +526,13 @@ func (p *Proxy) askWithin(ctx, sending context.Context, method string, params []
 	p.count++
 	id := strconv.Quote(ownPrefix + strconv.Itoa(p.count) + ":")
 	p.pending[id] = waiting
-	if p.meta != nil {
-		meta := p.meta
+	meta := p.meta
+	if meta != nil {
+		sent := meta
 		if token := memberOf(memberOf(params, "_meta"), "progressToken"); token != nil {
-			meta = setMember(meta, "progressToken", token)
+			sent = setMember(meta, "progressToken", token)
 		}
-		params = setMember(params, "_meta", meta)
+		params = setMember(params, "_meta", sent)
 	}
 	p.mu.Unlock()
 	frame := fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params)
@@ -580,6 +548,7 @@ func (p *Proxy) askWithin(ctx, sending context.Context, method string, params []
 	}
 	select {
 	case r := <-waiting:
+		p.proveVersion(meta, r.result, r.failure)
 		return r
 	case <-ctx.Done():
 		p.forget(id)

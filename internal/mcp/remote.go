@@ -300,28 +300,18 @@ func (r *remote) begin(ctx context.Context, req *http.Request, f *frame, x *exch
 		r.stop(errors.New("the server has ended its session"))
 		return errNotSent{err}
 	}
-	if failure := errorOf(resp); failure != nil {
+	failure := errorOf(resp)
+	switch {
+	case failure != nil && isOwn(f.id) && refuses(resp.StatusCode) && !provesRefusal(failure):
+		return errNotSent{fmt.Errorf("%w: %w", err, saysError(failure))}
+	case failure != nil:
 		r.deliver(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))
 		x.cancel()
 		return nil
-	}
-	if refuses(resp.StatusCode) {
+	case refuses(resp.StatusCode):
 		return errNotSent{err}
 	}
 	return err
-}
-
-// refuses reports whether a status proves that a request was not executed. A redirect proves this only
-// if it asks for the same request elsewhere (RFC 9110, section 15.4): servers send the other redirects
-// after they have executed a request, too.
-func refuses(code int) bool {
-	switch code {
-	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	case http.StatusRequestTimeout, http.StatusConflict:
-		return false
-	}
-	return code >= 400 && code < 500
 }
 
 // status returns the bounded status line of a response.
@@ -336,20 +326,6 @@ func plain(err error) error {
 	return err
 }
 
-// errorOf returns the JSON-RPC error in a response, nil for none.
-func errorOf(resp *http.Response) []byte {
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxClientFrame))
-	if err != nil || contentType(resp) != jsonType || gatehouse.CheckJSONWithin(body, serverDepth) != nil {
-		return nil
-	}
-	var one bytes.Buffer
-	failure := memberOf(bytes.TrimSpace(body), "error")
-	if len(failure) == 0 || failure[0] != '{' || json.Compact(&one, failure) != nil {
-		return nil
-	}
-	return one.Bytes()
-}
-
 const (
 	jsonType      = "application/json"
 	streamType    = "text/event-stream"
@@ -361,7 +337,7 @@ func contentType(resp *http.Response) string {
 	return kind
 }
 
-// read passes on the frames of a response up to the answer. If the answer is
+// read passes on the frames of a response to its end. If the answer is
 // missing, read answers with an error: the request may have been executed.
 func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	defer x.cancel()
@@ -376,7 +352,7 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 			why = "the server's answer is longer than 16 MiB"
 		default:
 			r.deliver(body)
-			why = "the server's answer has another request's id"
+			why = "the server's answer is not valid, or has another request's id"
 		}
 	case streamType:
 		r.follow(ctx, x, resp)
@@ -392,8 +368,8 @@ func (r *remote) read(ctx context.Context, x *exchange, resp *http.Response) {
 	}
 }
 
-// follow reads a stream up to the answer. If a legacy server ends the stream
-// early, follow reopens it.
+// follow reads a stream to its end, which may come after the answer. If a legacy server
+// ends the stream before the answer, follow reopens it.
 func (r *remote) follow(ctx context.Context, x *exchange, resp *http.Response) {
 	var s stream
 	for resumes := 0; ; resumes++ {

@@ -107,6 +107,16 @@ func TestRemoteOutcomes(t *testing.T) {
 			w.WriteHeader(400)
 			fmt.Fprint(w, "{\"jsonrpc\":\"2.0\",\"id\":null,\n\"error\":{\"code\":-32602,\"message\":\"no\"}}")
 		}, "failure -32602"},
+		"no credentials, as an error of the protocol": {func(w http.ResponseWriter, _ request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(401)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}`)
+		}, "not sent"},
+		"a conflict, as an error of the protocol": {func(w http.ResponseWriter, _ request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(409)
+			fmt.Fprint(w, `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"no"}}`)
+		}, "failure -32001"},
 		"JSON": {func(w http.ResponseWriter, in request) {
 			answerJSON(w, "{\r\n  \"jsonrpc\": \"2.0\", \"id\": %s,\n\"result\": {\"big\": 12345678901234567890.10}\n}\n", in.ID)
 		}, `result {"big":12345678901234567890.10}`},
@@ -142,6 +152,27 @@ func TestRemoteOutcomes(t *testing.T) {
 			t.Errorf("a redirect was followed %d times", n)
 		}
 	})
+}
+
+// TestRemoteRefusesTheClient: an error of the protocol for a request of the client reaches the client, whatever its
+// status proves.
+func TestRemoteRefusesTheClient(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(400)
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32002,"message":"no such resource"}}`)
+	}))
+	t.Cleanup(server.Close)
+	p := newRemote(t, Remote{URL: server.URL})
+	told := &waiter{text: `"error":{"code":-32002`, found: make(chan struct{})}
+	p.out = told
+	p.clientFrame(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"a"}}`))
+	select {
+	case <-told.found:
+	case <-time.After(time.Minute):
+		t.Error("the client did not get the server's error")
+	}
 }
 
 func outcomeOf(r reply) string {

@@ -61,6 +61,8 @@ func standing(a *gatehouse.Action) string {
 			"tool, or tell the user."
 	case gatehouse.StatusFailed:
 		return of + " failed." + failure(a)
+	case gatehouse.StatusReversed:
+		return of + " was carried out and later reversed."
 	}
 	return of + " was carried out. Its result is no longer kept."
 }

@@ -59,7 +59,7 @@ func newSession(k *keyState, upstream Upstream, modern bool) *session {
 	c := k.front.Config
 	c.Gate, c.Upstream, c.Log = k.gate, upstream, k.front.logFor(k.me)
 	s.proxy = newProxy(c, s)
-	s.proxy.me, s.proxy.done = k.me, k.done
+	s.proxy.me, s.proxy.done, s.proxy.queued = k.me, k.done, true
 	s.proxy.wants = func(tool string, arguments gatehouse.JSON) { k.recordWanted(s, tool, arguments) }
 	s.proxy.pinsChanged = k.front.recheckPins
 	return s
@@ -245,7 +245,7 @@ func (s *session) leave(o *outlet) {
 }
 
 // Write passes a frame of the proxy to the response or stream that it belongs
-// to.
+// to. It returns errLeft for the answer to a request whose response has ended.
 func (s *session) Write(line []byte) (int, error) {
 	raw := slices.Clone(line[:len(line)-1])
 	f, err := parseFrame(raw, serverDepth)
@@ -257,7 +257,9 @@ func (s *session) Write(line []byte) (int, error) {
 	defer s.mu.Unlock()
 	switch {
 	case f.isResponse():
-		s.respond(f)
+		if !s.respond(f) {
+			return 0, errLeft
+		}
 	case s.modern:
 		s.notify(f)
 	default:
@@ -266,11 +268,11 @@ func (s *session) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// respond passes on the answer to a request.
-func (s *session) respond(f *frame) {
+// respond passes on the answer to a request; false if the client no longer reads it.
+func (s *session) respond(f *frame) bool {
 	o := s.outlets[string(f.id)]
 	if o == nil {
-		return // the client no longer reads it
+		return false
 	}
 	delete(s.outlets, o.known)
 	raw := f.raw
@@ -281,6 +283,7 @@ func (s *session) respond(f *frame) {
 		}
 	}
 	o.add(raw)
+	return true
 }
 
 // subscription is the member of _meta with the id of the request that opened a
@@ -317,7 +320,8 @@ func (s *session) notify(f *frame) {
 }
 
 // deliver passes on frames that answer no request: progress to its request, the
-// rest to the client's stream or to the latest request.
+// rest to the client's stream or to the latest request. Without any of these, the
+// first maxWaiting frames wait for a stream.
 func (s *session) deliver(f *frame) {
 	if s.detached {
 		if f.isRequest() {

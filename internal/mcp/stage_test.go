@@ -131,17 +131,19 @@ type keyed struct {
 }
 
 func (k keyed) WhoAmI(context.Context) (*gatehouse.Principal, error) {
-	roles := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker}
+	roles, tenant := []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker}, "default"
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
 	case (k.key == "a" || k.key == "b") && !k.revoked:
+	case k.key == "foreign":
+		tenant = "foreign"
 	case k.key == "reader":
 		roles = nil
 	default:
 		return nil, gatehouse.E(gatehouse.CodeUnauthenticated, "unknown key")
 	}
-	return &gatehouse.Principal{ID: "prn_" + k.key, Name: k.key, Roles: roles}, nil
+	return &gatehouse.Principal{ID: "prn_" + k.key, Tenant: tenant, Name: k.key, Roles: roles}, nil
 }
 
 func (k keyed) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {

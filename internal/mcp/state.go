@@ -16,10 +16,10 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/filelock"
 )
 
-// Folder stores a proxy's state across restarts: the pins of its server, and
-// which outcomes no client has received yet. If the folder is lost, the server's
-// tools are pinned again, and of the finished actions, only a rejection that still
-// holds answers the next equal call.
+// Folder stores the state of a proxy or hook across restarts: the pins of the server, which
+// outcomes no client has received yet, the key that signs rounds and tasks, the used rounds, and
+// the released calls of a hook. If the folder is lost, the server's tools are pinned again, and of the
+// finished actions, only an unknown one and a rejection that still holds answer the next equal call.
 type Folder struct {
 	dir string
 	mu  sync.Mutex
@@ -231,6 +231,16 @@ func (f *Folder) consume(hash, action string, past bool) error {
 		}
 		if c.Open == action {
 			c.Open = ""
+		}
+	})
+}
+
+// restore undoes consume: the client has not received the outcome after all. before is the state before consume. If
+// an equal call has become a new action since, restore changes nothing.
+func (f *Folder) restore(hash, action string, before callState) error {
+	return f.change(hash, func(c *callState) {
+		if c.Last == action && (c.Open == "" || c.Open == before.Open) {
+			c.Last, c.Open = before.Last, action
 		}
 	})
 }

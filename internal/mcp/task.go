@@ -14,12 +14,12 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// A client that supports tasks gets one for a call that people must approve: in
-// protocol 2025-11-25 for a request with the member task, and with the
-// extension io.modelcontextprotocol/tasks for a request that declares it. The
-// task is the action. Its id names the action and is signed for the principal,
-// so a proxy stores nothing about it, and another proxy of the same folder
-// recognizes it, too.
+// A client that supports tasks gets one for a call that becomes an action: in
+// protocol 2025-11-25, at once, for a request with the member task, and with the
+// extension io.modelcontextprotocol/tasks, for a request that declares it, if the
+// action has not finished after taskAfter. The task is the action. Its id names
+// the action and is signed for the principal, so a proxy stores nothing about it,
+// and another proxy of the same folder recognizes it, too.
 
 const (
 	tasksExtension = "io.modelcontextprotocol/tasks"
@@ -230,7 +230,7 @@ func (p *Proxy) taskFailed(ctx context.Context, f *frame, err error) []byte {
 		return errorFrame(f.id, codeInvalidParams, f.method+": "+errTask.Error())
 	}
 	p.Log.Error("the gate did not answer the task request", "error", err)
-	return errorFrame(f.id, codeInternal, "the gate could not be reached: ask again later")
+	return errorFrame(f.id, codeInternal, "the gate did not answer the request: ask again later")
 }
 
 // settled returns the answer to a task's call and records that it was received.

@@ -120,8 +120,8 @@ func (p *Proxy) list(ctx context.Context, f *frame) []byte {
 }
 
 // tools returns the server's list of tools. The server is asked again after it
-// has announced changed tools, and when the list is older than Relist. The
-// first list of a folder is pinned.
+// has announced changed tools, after a proxy of this process has changed the pins, after an
+// error, and when the list is older than Relist. The first list of a folder is pinned.
 func (p *Proxy) tools(ctx context.Context) (*listed, error) {
 	p.readied.Do(func() { close(p.ready) })
 	select {
@@ -197,8 +197,8 @@ func (p *Proxy) discover(ctx context.Context) (*catalogue, []byte, error) {
 // acceptType is the action type and the operation of accepting changed tools.
 const acceptType = "gatehouse_accept_tools"
 
-// quarantine proposes to accept the server's present tools. An equal proposal joins the open action, or
-// gets the rejection of an earlier action, so people are asked once.
+// quarantine proposes to accept the server's present tools. An equal proposal of the same principal gets the earlier
+// action while that stands, so people are asked once. Later, the proposal becomes a new action.
 func (p *Proxy) quarantine(l *listed) {
 	was, is := l.differs.sides()
 	version := catalogueHash(l.pinned)
@@ -213,14 +213,42 @@ func (p *Proxy) quarantine(l *listed) {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		key := hash("pins", p.me.ID, p.connector(), version, string(is))
-		a, err := join(ctx, p.Gate, p.Folder, key, proposal)
+		a, err := p.askToAccept(ctx, proposal)
 		if err != nil {
 			p.Log.Error("the changed tools could not be proposed", "error", err)
 			return
 		}
 		p.Log.Warn("changed tools wait for acceptance", "action", a.ID, "status", a.Status)
 	}()
+}
+
+// askToAccept returns the action that a proposal to accept tools joins, or proposes a new one.
+func (p *Proxy) askToAccept(ctx context.Context, proposal *gatehouse.Proposal) (*gatehouse.Action, error) {
+	version := proposal.Target.Version
+	key := hash("pins", p.me.ID, p.connector(), version, string(proposal.ProposedChange))
+	a, err := join(ctx, p.Gate, p.Folder, key, proposal)
+	if err != nil || acceptStands(a) {
+		return a, err
+	}
+	if pinned, err := p.Folder.pins(); err != nil || catalogueHash(pinned) != version {
+		return a, err // the pins have changed after the list was compared with them
+	}
+	if err := p.Folder.consume(key, a.ID, true); err != nil {
+		return nil, err
+	}
+	return join(ctx, p.Gate, p.Folder, key, proposal)
+}
+
+// acceptStands reports whether an action that accepts tools answers equal proposals: while it is open, forever if
+// people have rejected it, and for a while if the policy has denied it.
+func acceptStands(a *gatehouse.Action) bool {
+	switch a.Status {
+	case gatehouse.StatusUnknown:
+		return true
+	case gatehouse.StatusDenied:
+		return time.Since(a.ProposedAt) < rejectionStands
+	}
+	return !a.Status.Finished() || rejectionHolds(a)
 }
 
 func catalogueHash(c *catalogue) string {

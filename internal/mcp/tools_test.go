@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -31,6 +32,70 @@ func TestListedAgain(t *testing.T) {
 		t.Error("the changed tool is not in quarantine")
 	}
 	awaitAsked(t, p)
+}
+
+// acceptGate answers the first proposal and its repetitions with an action, and any other proposal with a new one.
+type acceptGate struct {
+	Gate
+	key   string
+	first gatehouse.Action
+}
+
+func (g *acceptGate) Propose(_ context.Context, p *gatehouse.Proposal) (*gatehouse.Action, bool, error) {
+	if g.key != "" && g.key != p.IdempotencyKey {
+		return &gatehouse.Action{Proposal: *p, ID: "act_2", Status: gatehouse.StatusPending}, false, nil
+	}
+	a, replayed := g.first, g.key != ""
+	g.key, a.Proposal, a.ID = p.IdempotencyKey, *p, "act_1"
+	return &a, replayed, nil
+}
+
+// TestAskedAgain: people are asked again to accept a change of the tools once the earlier action no longer stands, and
+// the pins are still those that the change is from.
+func TestAskedAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, c := range map[string]struct {
+		earlier gatehouse.Action
+		moved   bool
+		want    string
+	}{
+		"pending":       {gatehouse.Action{Status: gatehouse.StatusPending}, false, "act_1"},
+		"approved":      {gatehouse.Action{Status: gatehouse.StatusApproved}, false, "act_1"},
+		"unknown":       {gatehouse.Action{Status: gatehouse.StatusUnknown}, false, "act_1"},
+		"rejected":      {gatehouse.Action{Status: gatehouse.StatusRejected}, false, "act_1"},
+		"denied now":    {gatehouse.Action{Status: gatehouse.StatusDenied, ProposedAt: now}, false, "act_1"},
+		"denied before": {gatehouse.Action{Status: gatehouse.StatusDenied, ProposedAt: now.Add(-time.Hour)}, false, "act_2"},
+		"expired":       {gatehouse.Action{Status: gatehouse.StatusExpired}, false, "act_2"},
+		"canceled":      {gatehouse.Action{Status: gatehouse.StatusCanceled}, false, "act_2"},
+		"failed":        {gatehouse.Action{Status: gatehouse.StatusFailed}, false, "act_2"},
+		"applied":       {gatehouse.Action{Status: gatehouse.StatusApplied}, false, "act_2"},
+		"just applied":  {gatehouse.Action{Status: gatehouse.StatusApplied}, true, "act_1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := newRecorded(t, io.Discard)
+			gate := &acceptGate{first: gatehouse.Action{Status: gatehouse.StatusPending}}
+			p.Gate = gate
+			pins := &catalogue{Upstream: "recorder"}
+			must(t, p.Folder.setPins(pins))
+			proposal := &gatehouse.Proposal{ActionType: acceptType, ProposedChange: `{"tool write":{"name":"write"}}`}
+			proposal.Target.Version = catalogueHash(pins)
+			_, err := p.askToAccept(t.Context(), proposal)
+			must(t, err)
+			if c.moved {
+				must(t, p.Folder.setPins(&catalogue{Upstream: "other"}))
+			}
+			gate.first = c.earlier
+			for range 2 {
+				a, err := p.askToAccept(t.Context(), proposal)
+				must(t, err)
+				if a.ID != c.want {
+					t.Errorf("the change waits for %s, want %s", a.ID, c.want)
+				}
+			}
+		})
+	}
 }
 
 // TestInstructionsWithoutGreeting: the proxy pins the instructions of a server whose client does not ask for

@@ -77,7 +77,30 @@ func (e *executed) of(action string) *execution {
 	return x
 }
 
-// settle sets the result of an action.
+// begin records that this proxy has leased an action. If only the gate knows the outcome of an earlier attempt, begin
+// replaces its execution.
+func (e *executed) begin(action string) {
+	e.mu.Lock()
+	if x, ok := e.byAction[action]; ok {
+		select {
+		case <-x.done:
+			if x.action == nil {
+				e.forget(action)
+			}
+		default:
+		}
+	}
+	e.mu.Unlock()
+	e.of(action).begun.Store(true)
+}
+
+// forget drops a settled execution. The caller holds e.mu.
+func (e *executed) forget(action string) {
+	e.order = slices.DeleteFunc(e.order, func(id string) bool { return id == action })
+	delete(e.byAction, action)
+}
+
+// settle sets the result of an action. If an earlier attempt has the server's answer, settle changes nothing.
 func (e *executed) settle(action string, set func(*execution)) {
 	x := e.of(action)
 	e.mu.Lock()
@@ -110,13 +133,12 @@ func (e *executed) release(action string, received bool) {
 		if !received {
 			return
 		}
-		e.order = slices.DeleteFunc(e.order, func(id string) bool { return id == action })
+		e.forget(action)
 	default:
-		if x.begun.Load() {
-			return
+		if !x.begun.Load() {
+			delete(e.byAction, action)
 		}
 	}
-	delete(e.byAction, action)
 }
 
 // parallel bounds the concurrent executions.
@@ -236,7 +258,7 @@ func (p *Proxy) execute(ctx context.Context, push *gatehouse.LeasedPush) {
 	log := p.Log.With("action", push.ActionID, "tool", push.Operation)
 	ctx, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	p.done.of(push.ActionID).begun.Store(true)
+	p.done.begin(push.ActionID)
 	leased, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
 	reported := make(chan struct{})
@@ -274,10 +296,14 @@ func (p *Proxy) send(ctx, leased context.Context, push *gatehouse.LeasedPush) ve
 		return verdict{result: &gatehouse.PushResult{Generation: push.Lease.Generation}}
 	}
 	l, err := p.tools(leased)
-	switch {
-	case err != nil:
+	if err != nil {
 		return p.failure(push, "not_sent", "tools_unknown", "the server's tools could not be listed: "+err.Error())
-	case l.differs.quarantines(push.Operation) || l.pinned.pin(l.pinned.tool(push.Operation)) != push.Target.Version:
+	}
+	definition := l.pinned.tool(push.Operation)
+	switch {
+	case definition == "": // an agent can compute the hash of an empty definition
+		return p.terminal(push, "tool_changed", "no tool of this name is pinned", "")
+	case l.differs.quarantines(push.Operation) || l.pinned.pin(definition) != push.Target.Version:
 		return p.terminal(push, "tool_changed", "the tool or its server has changed since this was proposed", "")
 	}
 	r := p.askWithin(ctx, leased, "tools/call", []byte(gatehouse.ObjectJSON(
@@ -310,12 +336,10 @@ func (p *Proxy) send(ctx, leased context.Context, push *gatehouse.LeasedPush) ve
 	}
 }
 
-// refused handles an error of the protocol. Errors by which a server refuses a
-// request prove that it did nothing; any other error proves nothing.
+// refused handles an error of the protocol. An error that does not prove a refusal proves nothing.
 func (p *Proxy) refused(push *gatehouse.LeasedPush, failure []byte) verdict {
 	said := clip(string(failure), gatehouse.MaxTargetSays)
-	switch string(memberOf(failure, "code")) {
-	case "-32700", "-32600", "-32601", "-32602":
+	if provesRefusal(failure) {
 		v := p.terminal(push, "refused", "the server refused the call", said)
 		v.refusal = failure
 		return v

@@ -269,7 +269,7 @@ func (r *reads) ident(e ast.Expr, fail func(ast.Expr, string, ...any)) {
 		fail(e, "there is no run yet; only input can be read here")
 	case name == "item" || name == "index":
 		if r.seenItem = true; !r.item {
-			fail(e, "%s exists only in a step with for_each", name)
+			fail(e, "%s exists only in a step with for_each; name a variable of a macro differently", name)
 		}
 	case name == "iteration":
 		if r.seenIteration = true; !r.repeated {

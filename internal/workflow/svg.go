@@ -10,7 +10,7 @@ import (
 )
 
 // SVG draws the graph from top to bottom. The page sets the colours: everything
-// is in currentColor and has classes (wf-step, wf-<kind>, wf-<state>, wf-line).
+// is in currentColor and has classes (wf-graph, wf-step, wf-<kind>, wf-<state>, wf-line, wf-arrow).
 // Sign, word and outline show the state as well. There is no script, no style
 // and no external reference.
 func (d *Definition) SVG(run *gatehouse.Run) string {
