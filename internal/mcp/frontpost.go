@@ -352,7 +352,7 @@ func (a *answering) write(frame []byte) bool {
 	if frame != nil {
 		event = append(append([]byte("event: message\ndata: "), frame...), "\n\n"...)
 	}
-	if _, err := a.w.Write(event); err != nil { //nolint:gosec // a stream of JSON, which no browser shows
+	if _, err := a.w.Write(event); err != nil {
 		return false
 	}
 	return c.Flush() == nil
