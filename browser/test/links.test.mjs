@@ -54,7 +54,7 @@ function stored() {
   return execFileSync("python3", ["-c", rows, join(g.data, "gatehouse.db")], { encoding: "utf8" }).split("\n");
 }
 
-/** The store after the server has finished its own writes: no message waits to be sent, and 5 s have changed nothing. */
+/** The store after the server's own writes: no message waits to be sent, and 5 s have changed nothing. */
 async function settled() {
   for (let last; ; ) {
     const now = stored();
