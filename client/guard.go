@@ -270,10 +270,12 @@ func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes ma
 	if failed != nil && causes != nil {
 		causes[p.ActionID] = failed
 	}
-	// The lease is extended until the report has arrived.
+	// The lease is extended until the report has arrived, for one more lease at most.
+	until := time.Now().Add(g.lease)
 	for failures := 1; ; failures++ {
 		err := g.report(ctx, p, kept, failed)
-		if err == nil || refused(err) || !pauseUnless(work.Done(), min(pauseAfter(failures, err), maxPause)) {
+		if err == nil || !passing(err) || !time.Now().Before(until) ||
+			!pauseUnless(work.Done(), min(pauseAfter(failures, err), maxPause)) {
 			return err
 		}
 	}

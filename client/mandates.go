@@ -13,7 +13,7 @@ func (c *Client) ProposeMandate(ctx context.Context, p gatehouse.Plan) (*gatehou
 	return post[gatehouse.Action](ctx, c, true, "/mandates", p)
 }
 
-// ListMandates returns the newest 500 mandates of the tenant, newest first; an agent gets its own.
+// ListMandates returns the tenant's 500 newest mandates, in that order; an agent gets its own.
 func (c *Client) ListMandates(ctx context.Context) ([]*gatehouse.Mandate, error) {
 	return list[*gatehouse.Mandate](ctx, c, "/mandates", nil)
 }

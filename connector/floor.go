@@ -48,17 +48,17 @@ func UndeclaredFloor(operation string, deletes, bulk bool) gatehouse.RiskLevel {
 	return gatehouse.L3
 }
 
-// wordsOf splits an operation's name at its separators, and before a capital after a small letter. The words are in
-// small letters.
+// wordsOf splits an operation's name at its separators, and before a capital that follows another character than a
+// capital, or precedes a small letter: skuDelete, v2Delete, SKUDelete. The words are in small letters.
 func wordsOf(operation string) []string {
 	var b strings.Builder
-	last := '_'
-	for _, r := range operation {
-		if unicode.IsLower(last) && unicode.IsUpper(r) {
+	runes := []rune(operation)
+	for i, r := range runes {
+		if i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
 			b.WriteByte('_')
 		}
 		b.WriteRune(unicode.ToLower(r))
-		last = r
 	}
 	return strings.FieldsFunc(b.String(), func(r rune) bool { return strings.ContainsRune("_-.:@+", r) })
 }

@@ -70,13 +70,14 @@ func (c *Connector) Validate(call connector.Call) error {
 	// The table may have changed since the catalogue was read.
 	t, fresh := c.table(ctx, call.Target.EntityType, true)
 	if fresh != nil {
+		cause := fresh
 		if !isSchemaError(fresh) {
-			fresh = err // the catalogue cannot be read again: what it said before holds
+			cause = err // the catalogue cannot be read again: what it said before holds
 		}
-		if isSchemaError(fresh) {
-			return gatehouse.Violations{{Pointer: "/target/entity_type", Detail: fresh.Error()}}.Err()
+		if isSchemaError(cause) {
+			return gatehouse.Violations{{Pointer: "/target/entity_type", Detail: cause.Error()}}.Err()
 		}
-		return fresh
+		return cause
 	}
 	_, err = newPlan(call, c.cfg, t)
 	return err

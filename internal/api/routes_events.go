@@ -99,6 +99,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 		return reply{written: true}, nil
 	}
 	f.Wait = s.eventBeat()
+	opened := ctx
 	for checked := time.Now(); ; {
 		var b strings.Builder
 		for _, e := range page.Events {
@@ -122,7 +123,7 @@ func (s *Server) streamEvents(ctx context.Context, c *call) (reply, error) {
 			}
 			fresh := *c.caller
 			fresh.Principal = p // its roles may have changed
-			ctx = gatehouse.NewContext(ctx, &fresh)
+			ctx = gatehouse.NewContext(opened, &fresh)
 		}
 		f.After = &page.Last
 		if page, err = s.cfg.Events.ReadEvents(ctx, f); err != nil {

@@ -15,8 +15,8 @@ const (
 	Differs Provenance = "differs"
 )
 
-// UnchangedClaim marks the value of a rewritten field if the target was not read: see
-// [Change.Rewritten].
+// UnchangedClaim marks the value of a rewritten field if the view has not read the target; messages
+// never read it. See [Change.Rewritten].
 const UnchangedClaim = " (unchanged, as the agent says)"
 
 // Before is what is known about a target before a change.

@@ -143,8 +143,7 @@ type grantListCmd struct{}
 
 func (*grantListCmd) Help() string {
 	return `
-Lists the newest 500 grants of the tenant, the newest first. Piped output has these
-columns: id, agent, connector, operation, used, amounts, until, by, state.
+Lists the tenant's 500 newest grants, in that order. Piped output has these columns: id, agent, connector, operation, used, amounts, until, by, state.
 
 Examples:
 

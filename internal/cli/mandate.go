@@ -103,7 +103,7 @@ type mandateListCmd struct{}
 
 func (*mandateListCmd) Help() string {
 	return `
-Lists the newest 500 mandates of the tenant, the newest first; an agent gets its own.
+Lists the tenant's 500 newest mandates, in that order; an agent gets its own.
 Piped output has these columns: id, agent, used, amounts, until, by, state.
 
 Examples:

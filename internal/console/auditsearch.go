@@ -125,7 +125,7 @@ func (s *auditSearch) matchTargets(rows []auditRow) error {
 	var ids []string
 	for _, row := range rows {
 		id := row.leaf.ActionID
-		if _, known := s.about[id]; id == "" || known || s.target == "" || !s.selects(row) {
+		if _, known := s.about[id]; id == "" || known || s.target == "" || !s.selects(row) || s.matches(row) {
 			continue
 		}
 		s.about[id] = false

@@ -40,7 +40,11 @@ func (j *job) stop(s *step, r reason) (outcome string) {
 // Backoff, so that minutes of trouble neither use up the push's claims nor load the machine. cause is for the log.
 func (j *job) release(ctx context.Context, code, detail string, cause error) (string, error) {
 	j.log.WarnContext(ctx, "push put back", "code", code, "error", cause)
-	wait := backoff(j.config.Backoff, claimsWithoutAttempt(j.push), 0, j.random())
+	claims := claimsWithoutAttempt(j.push)
+	if since := claims - j.config.MaxClaims*j.push.Replays - 1; j.push.Replays > 0 && since > 0 {
+		claims = since // those that poisoned the push before a replay do not count
+	}
+	wait := backoff(j.config.Backoff, claims, 0, j.random())
 	err := j.update(ctx, gatehouse.PushPicking, func(s *step) {
 		s.retry(s.tx.Now().Add(wait), code, detail)
 	})

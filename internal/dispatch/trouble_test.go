@@ -56,16 +56,17 @@ func TestOutcomeIsRecordedAfterTrouble(t *testing.T) {
 // push waits longer, as after an attempt; then it proceeds. So does a replayed push.
 func TestPutBackForLonger(t *testing.T) {
 	t.Parallel()
-	for replays := range 2 {
-		testPutBackForLonger(t, replays)
-	}
+	testPutBackForLonger(t, 0, 0)
+	testPutBackForLonger(t, 1, 0)
+	testPutBackForLonger(t, 1, 11) // after it was quarantined as poison, with the default of MaxClaims
 }
 
-func testPutBackForLonger(t *testing.T, replays int) {
+// testPutBackForLonger is for a push that was replayed, and claimed without an attempt before.
+func testPutBackForLonger(t *testing.T, replays, claimed int) {
 	t.Helper()
 	l := newLedger(connector.ClassC)
 	b := newBench(t, l)
-	a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) { p.Replays = replays })
+	a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) { p.Replays, p.Generation = replays, claimed })
 	store := &troubled{Store: b.store}
 	steps := []time.Duration{5 * time.Second, 30 * time.Second, 2 * time.Minute}
 	claims := 0

@@ -25,8 +25,11 @@ func (g *Gate) ActionGrounds(ctx context.Context, a *gatehouse.Action) (*gatehou
 		proposal := a.Proposal
 		proposal.RiskLevel = a.ClaimedRisk
 		f := policy.Facts{Tenant: a.Tenant, Proposal: &proposal, ProposedAt: a.ProposedAt}
-		if f.Reversal, err = restores(tx, a.Reverses, &proposal); err != nil {
-			return err
+		// The receipt of an archived reversal's original may be in the archive, too.
+		if f.Reversal = a.Reverses != ""; a.ArchivedAt == nil {
+			if f.Reversal, err = restores(tx, a.Reverses, &proposal); err != nil {
+				return err
+			}
 		}
 		if f.Proposer, err = tx.FindPrincipal(a.ProposerID); err != nil && !errors.Is(err, gatehouse.ErrNotFound) {
 			return err

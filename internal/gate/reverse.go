@@ -86,9 +86,9 @@ func reversalOf(old *gatehouse.Action, r *gatehouse.Reversal) *gatehouse.Proposa
 	}
 }
 
-// restores reports whether a proposal makes the change that the receipt of the reversed action describes, on that
-// action's target: only then does the policy judge the proposal as a reversal. A revision of a reversal can make
-// another change, and an external worker can report any reversal. reversed is "" for a proposal that reverses nothing.
+// restores reports whether a proposal makes the change that the receipt of the reversed action describes: only then
+// does the policy judge the proposal as a reversal. A revision of a reversal can make another change. reversed is ""
+// for a proposal that reverses nothing.
 func restores(tx interface {
 	gatehouse.ActionReader
 	gatehouse.PushReader
@@ -107,13 +107,11 @@ func restores(tx interface {
 	if err != nil {
 		return false, err
 	}
-	was, is := old.Target, p.Target
-	was.Version, is.Version = "", ""
-	if was.EntityRef == "" { // the action has created its entity
-		was.EntityRef = is.EntityRef
-	}
-	return p.Operation == receipt.Reversal.Operation && p.ProposedChange.Equal(receipt.Reversal.ProposedChange) &&
-		gatehouse.MustJSON(was) == gatehouse.MustJSON(is), nil
+	undo := receipt.Reversal
+	want, is := undo.Target, p.Target
+	want.Version, is.Version = "", ""
+	return p.Operation == undo.Operation && p.ProposedChange.Equal(undo.ProposedChange) &&
+		gatehouse.MustJSON(want) == gatehouse.MustJSON(is), nil
 }
 
 // isGone reports whether the connector says that the target does not exist. It is

@@ -197,8 +197,6 @@ func refused(t *testing.T, r request) {
 	}
 }
 
-// TestUnusableSecrets: unusable secrets never verify anything; even an empty key would produce
-// MACs.
 // TestManySignatures: the body is hashed once, however many signatures a stranger sends. Each hash allocates.
 func TestManySignatures(t *testing.T) {
 	allocations := func(signatures int) float64 {
@@ -215,6 +213,8 @@ func TestManySignatures(t *testing.T) {
 	}
 }
 
+// TestUnusableSecrets: unusable secrets never verify anything; even an empty key would produce
+// MACs.
 func TestUnusableSecrets(t *testing.T) {
 	t.Parallel()
 	mac := hmac.New(sha256.New, nil)

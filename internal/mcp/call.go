@@ -307,16 +307,13 @@ func (p *Proxy) outcome(ctx context.Context, f *frame, c *call, key string, a *g
 	}
 	// Consume before answering: once the client has the answer, an equal call is a new one. After a crash in between,
 	// too, an equal call becomes a new action, which the gate judges again.
-	before := p.Folder.call(key)
+	p.Folder.delivering(key, a.ID)
 	if err := p.Folder.consume(key, a.ID, !rejectionHolds(a)); err != nil {
 		p.Log.Error("an outcome could not be recorded as received", "action", a.ID, "error", err)
 	}
 	p.onDelivery(f.id, func(received bool) {
 		p.done.release(a.ID, received)
-		if received {
-			return
-		}
-		if err := p.Folder.restore(key, a.ID, before); err != nil {
+		if err := p.Folder.delivered(key, a.ID, received); err != nil {
 			p.Log.Error("an outcome could not be recorded as not received", "action", a.ID, "error", err)
 		}
 	})

@@ -81,6 +81,28 @@ func TestLeftBeforeTheAnswer(t *testing.T) {
 	}
 }
 
+// TestOneOfTwoReceives: an outcome that one of two waiting clients has received is not restored, whichever of the two
+// answers is settled first.
+func TestOneOfTwoReceives(t *testing.T) {
+	t.Parallel()
+	for _, received := range [][2]bool{{true, false}, {false, true}, {false, false}} {
+		f, err := OpenFolder(t.TempDir())
+		must(t, err)
+		must(t, f.open("h", "act_1"))
+		before := f.call("h")
+		for range 2 {
+			f.delivering("h", "act_1")
+			must(t, f.consume("h", "act_1", true))
+		}
+		for _, one := range received {
+			must(t, f.delivered("h", "act_1", one))
+		}
+		if restored, want := f.call("h") == before, received == [2]bool{}; restored != want || len(f.deliveries) != 0 {
+			t.Errorf("received %v: restored %t, want %t; %d deliveries are left", received, restored, want, len(f.deliveries))
+		}
+	}
+}
+
 // TestRestore: an outcome is not restored once an equal call has become a new action.
 func TestRestore(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,8 @@
 //     approves the difference.
 //   - An equal call (principal, upstream, tool, arguments) joins the open
 //     action. An outcome that the proxy has not passed to a client yet answers
-//     the next equal call. A call with an unknown outcome blocks equal calls
+//     the next equal call, except that of a task, which the client can read
+//     again. A call with an unknown outcome blocks equal calls
 //     until an operator resolves it.
 //   - A frame that breaks a rule is refused: a request gets an error, anything
 //     else is dropped and logged.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -332,10 +333,18 @@ func (a *answering) status(f *frame) int {
 	return http.StatusOK
 }
 
+// keyCheck is how long a stream waits for the gate's answer about its key. Without an answer, the stream goes on.
+const keyCheck = 3 * time.Second
+
 // comment writes a comment on a quiet stream; false for a disconnected client or a revoked key.
 func (a *answering) comment() bool {
-	_, err := a.s.state.front.caller(a.r)
-	return !revoked(err) && a.write(nil)
+	if !a.write(nil) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(a.r.Context(), keyCheck)
+	defer cancel()
+	_, err := a.s.state.front.caller(a.r.WithContext(ctx))
+	return !revoked(err)
 }
 
 // write writes an event, or a comment for nil; false for a disconnected client.

@@ -10,8 +10,8 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// catalogue has the tools and the instructions of a server, and the server's
-// identity. Tools and instructions are canonical JSON.
+// catalogue has a server's tools and instructions, as canonical JSON, and its
+// identity.
 type catalogue struct {
 	Upstream     string           `json:"upstream"`
 	Instructions gatehouse.JSON   `json:"instructions,omitempty"`

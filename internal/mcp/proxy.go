@@ -160,7 +160,9 @@ type forwardedRequest struct {
 // reply is the server's answer to one of the proxy's own requests.
 type reply struct {
 	result, failure []byte
-	err             error
+	// modern says that the request named a version of the modern protocol.
+	modern bool
+	err    error
 }
 
 // errServerGone says that the server has ended or closed its output.
@@ -549,6 +551,7 @@ func (p *Proxy) askWithin(ctx, sending context.Context, method string, params []
 	select {
 	case r := <-waiting:
 		p.proveVersion(meta, r.result, r.failure)
+		r.modern = meta != nil
 		return r
 	case <-ctx.Done():
 		p.forget(id)

@@ -11,16 +11,18 @@ import (
 )
 
 // provesRefusal reports whether a JSON-RPC error proves that the server did nothing: its code is one by which a server
-// refuses a request.
-func provesRefusal(failure []byte) bool {
+// refuses a request. modern says that the request named a version of the modern protocol, in which three more codes
+// have this meaning: in JSON-RPC, a server may use them for any error.
+func provesRefusal(failure []byte, modern bool) bool {
 	code, err := strconv.Atoi(string(memberOf(failure, "code")))
 	if err != nil {
 		return false
 	}
 	switch code {
-	case codeParse, codeInvalidRequest, codeNoMethod, codeInvalidParams,
-		codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+	case codeParse, codeInvalidRequest, codeNoMethod, codeInvalidParams:
 		return true
+	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+		return modern
 	}
 	return false
 }

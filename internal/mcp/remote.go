@@ -302,7 +302,7 @@ func (r *remote) begin(ctx context.Context, req *http.Request, f *frame, x *exch
 	}
 	failure := errorOf(resp)
 	switch {
-	case failure != nil && isOwn(f.id) && refuses(resp.StatusCode) && !provesRefusal(failure):
+	case failure != nil && isOwn(f.id) && refuses(resp.StatusCode) && !provesRefusal(failure, metaOf(f) != nil):
 		return errNotSent{fmt.Errorf("%w: %w", err, saysError(failure))}
 	case failure != nil:
 		r.deliver(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":%s}`, f.id, failure))

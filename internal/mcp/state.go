@@ -31,6 +31,8 @@ type Folder struct {
 	lines int
 	// swept is when used rounds were last removed.
 	swept time.Time
+	// deliveries holds the outcomes that clients are being answered with, by action.
+	deliveries map[string]*delivery
 }
 
 // callState is the state of a chain of equal calls; see join.

@@ -74,13 +74,18 @@ func TestBogusVersion(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	p, _ := newRecorded(t, io.Discard)
-	for code, want := range map[string]string{
-		"-32700": "terminal", "-32600": "terminal", "-32601": "terminal", "-32602": "terminal", "-32020": "terminal",
-		"-32021": "terminal", "-32022": "terminal", "-32603": "ambiguous", "-32000": "ambiguous", `"-32600"`: "ambiguous",
+	for code, want := range map[string][2]string{ // in the legacy and in the modern protocol
+		"-32700": {"terminal", "terminal"}, "-32600": {"terminal", "terminal"}, "-32601": {"terminal", "terminal"},
+		"-32602": {"terminal", "terminal"}, "-32020": {"ambiguous", "terminal"}, "-32021": {"ambiguous", "terminal"},
+		"-32022": {"ambiguous", "terminal"}, "-32603": {"ambiguous", "ambiguous"}, "-32000": {"ambiguous", "ambiguous"},
+		`"-32600"`: {"ambiguous", "ambiguous"},
 	} {
-		v := p.refused(&gatehouse.LeasedPush{}, []byte(`{"code":`+code+`,"message":"no"}`))
-		if v.failure.Kind != want {
-			t.Errorf("%s: %s, want %s", code, v.failure.Kind, want)
+		for i, modern := range []bool{false, true} {
+			v := p.refused(&gatehouse.LeasedPush{},
+				reply{failure: []byte(`{"code":` + code + `,"message":"no"}`), modern: modern})
+			if v.failure.Kind != want[i] {
+				t.Errorf("%s, modern %t: %s, want %s", code, modern, v.failure.Kind, want[i])
+			}
 		}
 	}
 }

@@ -322,7 +322,7 @@ func (p *Proxy) send(ctx, leased context.Context, push *gatehouse.LeasedPush) ve
 	case r.err != nil:
 		return p.failure(push, "ambiguous", "no_answer", "the server did not answer: "+r.err.Error())
 	case r.failure != nil:
-		return p.refused(push, r.failure)
+		return p.refused(push, r)
 	case string(memberOf(r.result, "isError")) == "true":
 		v := p.terminal(push, "tool_error", "the tool says that it failed", firstText(r.result))
 		v.answer = r.result
@@ -337,11 +337,11 @@ func (p *Proxy) send(ctx, leased context.Context, push *gatehouse.LeasedPush) ve
 }
 
 // refused handles an error of the protocol. An error that does not prove a refusal proves nothing.
-func (p *Proxy) refused(push *gatehouse.LeasedPush, failure []byte) verdict {
-	said := clip(string(failure), gatehouse.MaxTargetSays)
-	if provesRefusal(failure) {
+func (p *Proxy) refused(push *gatehouse.LeasedPush, r reply) verdict {
+	said := clip(string(r.failure), gatehouse.MaxTargetSays)
+	if provesRefusal(r.failure, r.modern) {
 		v := p.terminal(push, "refused", "the server refused the call", said)
-		v.refusal = failure
+		v.refusal = r.failure
 		return v
 	}
 	v := p.failure(push, "ambiguous", "server_error", "the server failed while it handled the call")

@@ -79,9 +79,9 @@ func (p *Policy) claim(verdict *gatehouse.Verdict, v *view) {
 }
 
 // currencyOf returns the currency of the amount, "" for a count and for an amount without a currency.
-// A ceiling that states a currency cannot count an amount of unknown currency: that is an error. If the
-// change gives no currency, such a ceiling takes the currency of the proposer's magnitude. A ceiling
-// without a currency does not: a proposer's claim must not start a separate sum.
+// A ceiling that states a currency cannot count an amount of unknown currency: that is an error. If neither
+// the connector declares a currency nor the change gives one, such a ceiling takes the currency of the
+// proposer's magnitude. A ceiling without a currency does not: a proposer's claim must not start a separate sum.
 func (c *ceiling) currencyOf(v *view) (string, error) {
 	if c.amount == nil {
 		return "", nil
@@ -99,8 +99,11 @@ func (c *ceiling) currencyOf(v *view) (string, error) {
 		text = s
 	} else if currency, declared := v.declaredCurrency(); declared {
 		text = currency
-	} else if c.currency != "" && card.UnclearMoney(v.action()) {
-		// Otherwise the proposer could choose the ceiling by another member of the change.
+	} else if v.Declared != nil && card.UnclearMoney(v.action()) {
+		// The proposer could otherwise choose the ceiling, or start a separate sum, by another member of the change.
+		if c.currency == "" {
+			return "", nil
+		}
 		return "", errors.New("the amounts that the connector declares are in several currencies, or cannot be counted: " +
 			"amount_currency can name the currency")
 	} else if member, given := v.Proposal.ProposedChange.Get("currency"); given && member != "null" {

@@ -66,5 +66,10 @@ func TestCeilingOfMixedMoney(t *testing.T) {
 		if v := p.Evaluate(t.Context(), f); v.Outcome != gatehouse.OutcomeDeny || len(v.Ceilings) != 0 {
 			t.Errorf("%+v: %s %v %+v", fields, v.Outcome, v.Reasons, v.Ceilings)
 		}
+		// A ceiling without a currency counts such an amount in its sum without one.
+		any := mustParse(t, withCeiling("per: tenant, limit: 100, amount: change.amount"))
+		if v := any.Evaluate(t.Context(), f); len(v.Ceilings) != 1 || v.Ceilings[0].Scope != "tenant" {
+			t.Errorf("%+v, any currency: %+v", fields, v.Ceilings)
+		}
 	}
 }

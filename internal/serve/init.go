@@ -110,7 +110,8 @@ func (c *InitCommand) reserve(
 		return false, gatehouse.E(gatehouse.CodeAlreadyExists, "%s has an administrator already, but the Secret %s does not "+
 			"have the key: make a new one with gatehouse admin reset, and delete the Secret", c.place(), secret.name)
 	}
-	g.Say("Nothing to do: %s has an administrator already, and the Secret %s is missing or empty.", c.place(), secret.name)
+	g.Say("Nothing to do: %s has an administrator already, and the Secret %s is missing or empty. If nobody has the "+
+		"administrator's secrets: gatehouse admin reset makes new ones.", c.place(), secret.name)
 	return true, nil
 }
 

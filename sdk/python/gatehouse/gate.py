@@ -215,7 +215,7 @@ class Gate:
             beat = time.monotonic()
             try:
                 self.client.heartbeat_push(*lease.held, lease=self._lease)
-                lease.until = time.monotonic() + self._lease
+                lease.until = beat + self._lease
             except (APIError, Unreachable):
                 continue
 
