@@ -135,6 +135,45 @@ func TestGuardReportsAfterAnOutage(t *testing.T) {
 	}
 }
 
+// TestGuardGivesUpOnItsReport: while the server extends the lease and answers no report, the report is repeated for
+// one more lease at most; a report that a gateway forbids is sent once.
+func TestGuardGivesUpOnItsReport(t *testing.T) {
+	t.Parallel()
+	for status, c := range map[int]struct {
+		within time.Duration
+		once   bool
+	}{
+		http.StatusServiceUnavailable: {gatehouse.DefaultStepLease + maxPause, false},
+		http.StatusForbidden:          {0, true},
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+				defer stop()
+				began, reports := time.Now(), 0
+				client, err := New("http://gatehouse", "k", WithRetries(0, time.Millisecond), WithHTTPClient(&http.Client{
+					Transport: answers(func(r *http.Request) (int, http.Header, string) {
+						if strings.HasSuffix(r.URL.Path, "/heartbeat") {
+							return http.StatusOK, http.Header{"Content-Type": {"application/json"}}, "{}"
+						}
+						reports++
+						return status, http.Header{"Content-Type": {"text/html"}}, "<h1>No</h1>"
+					}),
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				push := &gatehouse.LeasedPush{Push: &gatehouse.Push{Connector: "c"}, Operation: "o", ProposedChange: "{}"}
+				err = NewGuard(client, 0).carryOut(ctx, push, nil)
+				if took := time.Since(began); err == nil || took > c.within || (reports == 1) != c.once {
+					t.Errorf("after %s and %d reports: %v", took, reports, err)
+				}
+			})
+		})
+	}
+}
+
 // TestWorkerEndsInAnOutage: a worker that is told to stop does not repeat a report beyond the lease.
 func TestWorkerEndsInAnOutage(t *testing.T) {
 	t.Parallel()
