@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,9 +143,9 @@ func TestAgentToolCallsAgain(t *testing.T) {
 		w.WriteHeader(status)
 		_, _ = w.Write([]byte(`{"code": "busy`))
 	}
-	calls := 0
+	var calls atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		switch calls++; calls {
+		switch calls.Add(1) {
 		case 1:
 			w.Header().Set("Content-Type", "text/html")
 			w.Header().Set("Retry-After", "Mon, 30 Nov 2026 10:00:00 GMT")
@@ -173,11 +174,11 @@ func TestAgentToolCallsAgain(t *testing.T) {
 		out, _ := cmd.CombinedOutput() // the output says if it failed
 		return string(out)
 	}
-	if said := session(); said != "Applied.\n" || calls != 4 {
-		t.Errorf("after %d calls the model reads %s", calls, said)
+	if said := session(); said != "Applied.\n" || calls.Load() != 4 {
+		t.Errorf("after %d calls the model reads %s", calls.Load(), said)
 	}
 	// A wrong address is not called again.
-	if said := session(); !strings.HasSuffix(said, "RuntimeError: HTTP 404: Not Found\n") || calls != 5 {
-		t.Errorf("after %d calls: %s", calls, said)
+	if said := session(); !strings.HasSuffix(said, "RuntimeError: HTTP 404: Not Found\n") || calls.Load() != 5 {
+		t.Errorf("after %d calls: %s", calls.Load(), said)
 	}
 }
