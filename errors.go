@@ -23,6 +23,7 @@ const (
 	CodeConfirmation        Code = "confirmation_required"
 	CodeSelfApproval        Code = "self_approval"
 	CodeSenderNotAllowed    Code = "sender_not_allowed"
+	CodeWorkerNotAllowed    Code = "worker_not_allowed"
 	CodeNotFound            Code = "not_found"
 	CodeAmbiguousID         Code = "ambiguous_id"
 	CodeMethodNotAllowed    Code = "method_not_allowed"
@@ -65,6 +66,7 @@ var statusOf = map[Code]int{
 	CodeConfirmation:        403,
 	CodeSelfApproval:        403,
 	CodeSenderNotAllowed:    403,
+	CodeWorkerNotAllowed:    403,
 	CodeSignInRequired:      403,
 	CodeNotFound:            404,
 	CodeMethodNotAllowed:    405,

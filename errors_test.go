@@ -18,7 +18,7 @@ func TestCodes(t *testing.T) {
 		400: "malformed",
 		401: "unauthenticated bad_signature bad_token",
 		403: "role_required edit_token_required step_up_required confirmation_required self_approval sender_not_allowed " +
-			"sign_in_required",
+			"worker_not_allowed sign_in_required",
 		404: "not_found",
 		405: "method_not_allowed",
 		409: "ambiguous_id already_decided not_awaiting_approval digest_mismatch target_changed already_voted " +

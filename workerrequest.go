@@ -244,17 +244,24 @@ type PushLeaseRequest struct {
 	// Connectors are names of connectors of type worker.
 	Connectors []string `json:"connectors"`
 	// Own selects only pushes of actions that the caller proposed.
-	Own    bool     `json:"own,omitempty"`
-	Max    int      `json:"max,omitempty"`
-	Wait   Duration `json:"wait,omitempty"`
-	Lease  Span     `json:"lease,omitempty"`
-	Worker string   `json:"worker,omitempty"`
+	Own bool `json:"own,omitempty"`
+	// ProposedBy selects only pushes of actions that the principal with this id proposed; "" selects all. It excludes
+	// Own.
+	ProposedBy string   `json:"proposed_by,omitempty"`
+	Max        int      `json:"max,omitempty"`
+	Wait       Duration `json:"wait,omitempty"`
+	Lease      Span     `json:"lease,omitempty"`
+	Worker     string   `json:"worker,omitempty"`
 }
 
 // Validate checks the request without the store.
 func (r *PushLeaseRequest) Validate() error {
 	var v Violations
 	checkLeaseNames(&v, "/connectors", r.Connectors)
+	if r.Own && r.ProposedBy != "" {
+		v.Add("/proposed_by", "must be absent when own is true")
+	}
+	checkText(&v, "/proposed_by", r.ProposedBy, 128)
 	checkLeaseLimits(&v, r.Max, r.Wait, r.Lease, r.Worker)
 	return v.Err()
 }

@@ -202,9 +202,12 @@ type Conditional interface {
 	Conditional(c Call) bool
 }
 
-// Outside marks a connector whose changes are carried out by workers in other
+// Outside is implemented by a connector whose changes are carried out by workers in other
 // processes: the dispatcher hands the changes out, and never calls Execute.
-type Outside interface{ Outside() }
+type Outside interface {
+	// Workers returns the principals that may lease the changes.
+	Workers() gatehouse.WorkerNames
+}
 
 // Kind classifies a failed call.
 type Kind int

@@ -29,6 +29,9 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
+	// Workers are the names of the principals that may lease the approved changes. By default, every principal with
+	// the role worker may.
+	Workers []string `yaml:"workers"`
 	// Tools declares single tools. Others are of class C, with floor 3 (delete 4, bulk 5).
 	Tools map[string]Tool `yaml:"tools"`
 }
@@ -46,6 +49,7 @@ type Tool struct {
 // Connector leaves its pushes to the proxy in front of the server.
 type Connector struct {
 	tools       map[string]Tool
+	workers     gatehouse.WorkerNames
 	fingerprint string
 }
 
@@ -58,7 +62,11 @@ var (
 
 // New makes a connector.
 func New(c Config) (*Connector, error) {
-	out := &Connector{tools: make(map[string]Tool, len(c.Tools))}
+	workers := gatehouse.WorkerNames(c.Workers)
+	if err := workers.Validate(); err != nil {
+		return nil, fmt.Errorf("workers: %w", err)
+	}
+	out := &Connector{tools: make(map[string]Tool, len(c.Tools)), workers: workers}
 	h := sha256.New()
 	fmt.Fprintln(h, "mcp")
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
@@ -130,8 +138,8 @@ func (c *Connector) Declarations() []connector.Declaration {
 	return out
 }
 
-// Outside marks the connector as one whose changes a proxy carries out.
-func (*Connector) Outside() {}
+// Workers implements [connector.Outside].
+func (c *Connector) Workers() gatehouse.WorkerNames { return c.workers }
 
 // Execute makes no call: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {

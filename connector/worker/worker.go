@@ -23,6 +23,9 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
+	// Workers are the names of the principals that may lease the approved changes. By default, every principal with
+	// the role worker may.
+	Workers []string `yaml:"workers"`
 	// Operations are the operations that actions can name.
 	Operations map[string]Operation `yaml:"operations"`
 }
@@ -45,6 +48,7 @@ type Operation struct {
 // Connector leaves its pushes to external workers.
 type Connector struct {
 	operations  map[string]Operation
+	workers     gatehouse.WorkerNames
 	fingerprint string
 }
 
@@ -61,7 +65,11 @@ func New(c Config) (*Connector, error) {
 	if len(c.Operations) == 0 {
 		return nil, errors.New("operations: at least one is needed")
 	}
-	out := &Connector{operations: make(map[string]Operation, len(c.Operations))}
+	workers := gatehouse.WorkerNames(c.Workers)
+	if err := workers.Validate(); err != nil {
+		return nil, fmt.Errorf("workers: %w", err)
+	}
+	out := &Connector{operations: make(map[string]Operation, len(c.Operations)), workers: workers}
 	h := sha256.New()
 	fmt.Fprintln(h, "worker")
 	for _, name := range slices.Sorted(maps.Keys(c.Operations)) {
@@ -104,8 +112,8 @@ func (c *Connector) Operation(name string) (connector.Operation, bool) {
 	return connector.Operation{Name: name, Class: o.Class, KeyRetention: o.KeyRetention.D(), Amounts: o.Amounts}, true
 }
 
-// Outside marks the connector as one whose changes external workers carry out.
-func (*Connector) Outside() {}
+// Workers implements [connector.Outside].
+func (c *Connector) Workers() gatehouse.WorkerNames { return c.workers }
 
 // Execute only fails: the dispatcher never calls it.
 func (*Connector) Execute(context.Context, connector.Call) (connector.Result, error) {

@@ -19,6 +19,10 @@ func TestNew(t *testing.T) {
 		want   string
 	}{
 		"no operation": {workerconn.Config{}, "at least one"},
+		"no worker": {
+			workerconn.Config{Workers: []string{}, Operations: map[string]workerconn.Operation{"post": {}}},
+			"workers: the list is empty",
+		},
 		"bad name": {workerconn.Config{Operations: map[string]workerconn.Operation{"a b": {}}},
 			"cannot name an operation"},
 		"bad floor": {workerconn.Config{Operations: map[string]workerconn.Operation{"post": {Floor: 6}}},

@@ -50,6 +50,7 @@ var titles = map[gatehouse.Code]string{
 	gatehouse.CodeConfirmation:        "The value to retype is missing or wrong",
 	gatehouse.CodeSelfApproval:        "Proposer, sponsor, on_behalf_of and contributors cannot decide",
 	gatehouse.CodeSenderNotAllowed:    "This principal may not send the event",
+	gatehouse.CodeWorkerNotAllowed:    "Other workers carry this out",
 	gatehouse.CodeNotFound:            "Not found",
 	gatehouse.CodeAmbiguousID:         "Several ids begin with this text",
 	gatehouse.CodeMethodNotAllowed:    "The path does not accept this method",

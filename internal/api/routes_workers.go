@@ -12,6 +12,9 @@ const tagWorkers = "Workers"
 // leaseLost is a possible error of every call with a lease.
 var leaseLost = []gatehouse.Code{gatehouse.CodeLeaseLost}
 
+// workerNotAllowed is a possible error of every request for work.
+var workerNotAllowed = []gatehouse.Code{gatehouse.CodeWorkerNotAllowed}
+
 // workerRoutes let workers lease steps and pushes, and report their outcomes. Leases
 // and heartbeats ignore Idempotency-Key: a stored answer could name an old lease, and
 // a lease whose answer was lost expires by itself.
@@ -30,7 +33,7 @@ func (s *Server) stepRoutes() []route {
 			doc: "Leases up to max ready steps of the given tools. The lease is the right to execute the step. If none is " +
 				"ready, the server waits for one, for at most the time in wait, and answers with an empty list if none comes. " +
 				"Every later call for the step carries the lease's generation.",
-			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
+			roles: workers, codes: workerNotAllowed, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedStep](),
 			example: `{"tools":["page"],"max":10,"wait":"30s"}`,
 			handler: body((*gatehouse.LeaseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.LeaseRequest,
@@ -97,8 +100,9 @@ func (s *Server) pushLeaseRoutes() []route {
 			method: "POST", path: "/pushes/lease", name: "leasePushes", tag: tagWorkers,
 			summary: "Lease pushes of connectors of type worker",
 			doc: "Leases approved changes to carry out once, each under its idempotency_key. own limits the lease to " +
-				"actions that the caller proposed. max, wait and lease are as for steps.",
-			roles: workers, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
+				"actions that the caller proposed, proposed_by to those of the principal with this id. max, wait and lease " +
+				"are as for steps.",
+			roles: workers, codes: workerNotAllowed, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
 			example: `{"connectors":["crm"]}`,
 			handler: body((*gatehouse.PushLeaseRequest).Validate, func(
 				ctx context.Context, c *call, in *gatehouse.PushLeaseRequest,

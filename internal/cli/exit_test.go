@@ -20,8 +20,8 @@ func TestExitCodeOfEveryErrorCode(t *testing.T) {
 	want := map[gatehouse.Code]int{
 		gatehouse.CodeUnauthenticated: 4, gatehouse.CodeRoleRequired: 4, gatehouse.CodeEditTokenRequired: 4,
 		gatehouse.CodeStepUpRequired: 4, gatehouse.CodeConfirmation: 4, gatehouse.CodeSelfApproval: 4,
-		gatehouse.CodeSenderNotAllowed: 4,
-		gatehouse.CodeBadSignature:     4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
+		gatehouse.CodeSenderNotAllowed: 4, gatehouse.CodeWorkerNotAllowed: 4,
+		gatehouse.CodeBadSignature: 4, gatehouse.CodeBadToken: 4, gatehouse.CodeSignInRequired: 4,
 		gatehouse.CodeExpired:        11,
 		gatehouse.CodeAlreadyDecided: 12, gatehouse.CodeNotAwaitingApproval: 12, gatehouse.CodeTooLate: 12,
 	}

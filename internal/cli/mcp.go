@@ -140,10 +140,11 @@ connector mcp:NAME, which the server's configuration declares with "mcp:NAME:
 carried out at once. A call that needs approval is held, then answered as pending,
 and carried out after the approval.
 
-The key (GATEHOUSE_KEY) belongs to an agent with the roles proposer and worker. The
-started server gets PATH, HOME and a few more variables, never the key. Tools are
-pinned when they are first seen: a changed tool is refused until a person accepts
-the change.
+The key (GATEHOUSE_KEY) belongs to an agent with the roles proposer and worker. If
+GATEHOUSE_WORKER_KEY is set, that key, with the role worker, carries out the calls, and
+the agent needs only the role proposer. The started server gets PATH, HOME and a few
+more variables, never a key. Tools are pinned when they are first seen: a changed tool
+is refused until a person accepts the change.
 
 A server at --upstream gets the headers given with --header, in which ${NAME}
 stands for a variable of the environment, so that no secret is on the command
@@ -151,7 +152,7 @@ line. Redirects are not followed.
 
 With --listen, agents reach the proxy over streamable HTTP. Each request carries the
 key of its caller as the bearer token; GATEHOUSE_KEY is not used. The proxy serves one
-tenant, that of the first key. Each session has its own server. Requests from pages of
+tenant: that of the worker's key, or else of the first key. Each session has its own server. Requests from pages of
 other sites are refused. Put a proxy with TLS in front of an address that is not
 loopback.
 
@@ -187,6 +188,11 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	if c.Upstream != "" {
 		config.Relist = relist
 	}
+	if key := os.Getenv(workerKeyVariable); key != "" {
+		if config.Worker, err = g.agentWith(key); err != nil {
+			return err
+		}
+	}
 	if c.Listen != "" {
 		return c.listen(g, config)
 	}
@@ -198,6 +204,9 @@ func (c *mcpProxyCmd) Run(g *globals) error {
 	}
 	return mcp.Run(g.Ctx, config, g.Stdin, g.Stdout)
 }
+
+// workerKeyVariable names the environment variable with the key that carries out the calls of agents.
+const workerKeyVariable = "GATEHOUSE_WORKER_KEY"
 
 // start starts the server, or prepares to reach it.
 func (c *mcpProxyCmd) start(log *slog.Logger) (mcp.Upstream, error) {
@@ -227,7 +236,7 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 		Config: config, Hosts: hosts, Idle: c.Idle.D(),
 		Start: func() (mcp.Upstream, error) { return c.start(config.Log) },
 		GateFor: func(key string) (mcp.Gate, error) {
-			return client.New(g.URL, key, client.WithRetries(4, 100*time.Millisecond))
+			return g.agentWith(key)
 		},
 	})
 	if err != nil {
@@ -277,7 +286,12 @@ func (g *globals) agent() (*client.Client, error) {
 	if g.Key == "" {
 		return nil, term.Usagef("an agent's key is needed: set GATEHOUSE_KEY")
 	}
-	c, err := client.New(g.URL, g.Key, client.WithRetries(4, 100*time.Millisecond))
+	return g.agentWith(g.Key)
+}
+
+// agentWith makes the client of a program that uses a key.
+func (g *globals) agentWith(key string) (*client.Client, error) {
+	c, err := client.New(g.URL, key, client.WithRetries(4, 100*time.Millisecond))
 	if err != nil {
 		return nil, g.badURL()
 	}

@@ -19,6 +19,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/servetest"
 )
 
 // listening is a proxy that clients reach over HTTP.
@@ -61,7 +62,8 @@ func (w *mcpWorld) listen(flags ...string) *listening {
 	}
 	l := &listening{mcpWorld: w, log: &syncBuffer{}}
 	cmd := exec.Command(watched, args...)
-	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY=", "PEER_TOKEN=of-the-peer")
+	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_KEY=", "PEER_TOKEN=of-the-peer",
+		"GATEHOUSE_WORKER_KEY="+w.worker.Key)
 	cmd.Stderr = l.log
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
@@ -172,6 +174,39 @@ func TestMCPListen(t *testing.T) {
 	}
 }
 
+// TestMCPListenWorker: with a worker's key, the proxy carries out the calls of agents that cannot lease them, over
+// HTTP and on stdio.
+func TestMCPListenWorker(t *testing.T) {
+	t.Parallel()
+	w := newMCPWorld(t)
+	old := servetest.MustClient(t, w.server.URL, *w.bot) // has the role worker
+	got, err := old.LeasePushes(t.Context(), gatehouse.PushLeaseRequest{Connectors: []string{"mcp:guarded"}})
+	if gatehouse.CodeOf(err) != gatehouse.CodeWorkerNotAllowed {
+		t.Errorf("another worker leases %+v, %v", got, err)
+	}
+	w.bot = servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "proposer", gatehouse.KindAgent, gatehouse.RoleProposer)
+	l := w.listen("--name", "guarded")
+	if r := l.ping(); r.status != http.StatusForbidden ||
+		!strings.Contains(r.body, "proposer lacks the role worker: a proxy needs proposer and, without a worker's key, worker") {
+		t.Errorf("without a worker's key: %+v", r)
+	}
+	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "pilot", gatehouse.KindService, gatehouse.RoleProposer)
+	l = w.listen("--name", "guarded")
+	if r := l.ping(); r.status != http.StatusServiceUnavailable || !strings.Contains(r.body, "cannot carry out calls") ||
+		!strings.Contains(l.log.String(), "pilot lacks the role worker") {
+		t.Errorf("with the key of no worker: %+v", r)
+	}
+	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "hands", gatehouse.KindService, gatehouse.RoleWorker)
+	c := w.listen("--name", "guarded").sdkClient()
+	for text, decision := range map[string]gatehouse.DecisionKind{"a": gatehouse.Approve, "b": gatehouse.Reject} {
+		got := w.decided(c, "append", map[string]any{"text": text}, decision)
+		if got.IsError != (decision == gatehouse.Reject) {
+			t.Errorf("%s: %+v", decision, got.Content[0])
+		}
+	}
+	w.wrote("a")
+}
+
 // TestMCPListenFilesystem: the SDK's client falls back from the newer protocol to the filesystem
 // server's.
 func TestMCPListenFilesystem(t *testing.T) {
@@ -227,6 +262,25 @@ func (l *listening) post(session, frame string) (*mcpAnswer, string) {
 		}
 	}
 	return a, resp.Header.Get("Mcp-Session-Id")
+}
+
+// ping sends a request outside of a session.
+func (l *listening) ping() (answer struct {
+	status int
+	body   string
+}) {
+	l.Helper()
+	r, err := http.NewRequestWithContext(l.Context(), http.MethodPost, l.url,
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
+	must(l, err)
+	r.Header.Set("Authorization", "Bearer "+l.bot.Key)
+	resp, err := http.DefaultClient.Do(r)
+	must(l, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(l, err)
+	answer.status, answer.body = resp.StatusCode, string(body)
+	return answer
 }
 
 // begin begins a session of the older protocol.

@@ -29,8 +29,10 @@ type mcpWorld struct {
 	bot    *gatehouse.Credentials
 	// adminKey has the secrets of admin.
 	adminKey *gatehouse.Credentials
-	dir      string
-	state    string
+	// worker carries out the calls if it has a key.
+	worker gatehouse.Credentials
+	dir    string
+	state  string
 	// command starts the upstream.
 	command []string
 }
@@ -45,6 +47,7 @@ func newMCPWorldWith(t testing.TB, tools, more string) *mcpWorld {
 	t.Helper()
 	cfg := servetest.Config(t,
 		`{connectors: {"mcp:peer": {type: mcp, tools: {`+tools+`}}, `+
+			`"mcp:guarded": {type: mcp, workers: [hands]}, `+
 			`"mcp:claude-code": {type: mcp, tools: {note: {floor: 1}}}, `+
 			`"mcp:codex": {type: mcp, tools: {note: {floor: 1}}}}, dispatch: {hold: 0s}`+more+`}`)
 	server, creds := serveConfig(t, t.TempDir(), cfg)

@@ -14,10 +14,19 @@ type Runs struct {
 	Workers Count `yaml:"workers"`
 	// Lease is how long a worker may hold a step, 1s to 1h; 60s by default.
 	Lease gatehouse.Span `yaml:"lease"`
+	// Tools restricts the workers of single tools: of steps with `uses: worker.TOOL`.
+	Tools map[string]RunTool `yaml:"tools"`
 	// RunBounds are the bounds of every tenant; a bound that the tenant itself sets replaces the one here.
 	RunBounds `yaml:",inline"`
 	// Tenants sets shares and bounds of single tenants.
 	Tenants map[string]RunTenant `yaml:"tenants"`
+}
+
+// RunTool sets the workers of one tool.
+type RunTool struct {
+	// Workers are the names of the principals that may lease the tool's steps. By default, every principal with the
+	// role worker may.
+	Workers []string `yaml:"workers"`
 }
 
 // RunBounds bounds what a tenant's runs may do; an absent key sets no bound.
@@ -97,6 +106,14 @@ func (r *Runs) validate(path string) error {
 	}
 	if key, why := r.problem(); why != "" {
 		return fail(key, "%s", why)
+	}
+	for name, t := range sorted(r.Tools) {
+		if !gatehouse.ValidName(name) {
+			return fail("tools", "%s cannot name a tool", gatehouse.Quote(name))
+		}
+		if err := gatehouse.WorkerNames(t.Workers).Validate(); err != nil {
+			return fail("tools."+name+".workers", "%v", err)
+		}
 	}
 	for name, t := range sorted(r.Tenants) {
 		if !gatehouse.ValidName(name) {

@@ -17,6 +17,7 @@ func TestRuns(t *testing.T) {
 runs:
   workers: 16
   lease: 60s
+  tools: {fax: {workers: [fax-service]}}
   max_concurrency: 100
   max_runs_per_min: 600
   max_writes_per_run: 50
@@ -39,6 +40,7 @@ runs:
 	acme := config.Budget{Amount: "5", Currency: "EUR", Window: 7 * day}
 	want := config.Runs{
 		Workers: 16, Lease: gatehouse.Span(time.Minute), RunBounds: common,
+		Tools: map[string]config.RunTool{"fax": {Workers: []string{"fax-service"}}},
 		Tenants: map[string]config.RunTenant{"acme": {
 			Weight: 3, RunBounds: config.RunBounds{MaxRunsPerMin: 60, Budget: &acme},
 			Workspaces: map[string]config.RunWorkspace{"support": {Weight: 2}},
@@ -75,6 +77,9 @@ func TestRunsRefused(t *testing.T) {
 		"a currency":        {"runs: {budget: {amount: 1, window: 24h}}", "runs.budget.currency"},
 		"a window": {"runs: {tenants: {acme: {budget: {amount: 1, currency: USD}}}}",
 			"runs.tenants.acme.budget.window"},
+		"a tool":      {"runs: {tools: {\"a b\": {workers: [x]}}}", "cannot name a tool"},
+		"nobody":      {"runs: {tools: {fax: {workers: []}}}", "runs.tools.fax.workers: the list is empty"},
+		"a worker":    {"runs: {tools: {fax: {workers: [a b]}}}", "cannot name a principal"},
 		"a weight":    {"runs: {tenants: {acme: {weight: 1001}}}", "runs.tenants.acme.weight"},
 		"a tenant":    {"runs: {tenants: {\"a b\": {weight: 1}}}", "cannot name a tenant"},
 		"a workspace": {"runs: {tenants: {acme: {workspaces: {\"a b\": {weight: 1}}}}}", "cannot name a workspace"},

@@ -16,6 +16,11 @@ import (
 // internal/runs.
 type Outside struct{ *Dispatcher }
 
+// MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of the connectors.
+func (d Outside) MayLease(p *gatehouse.Principal, connectors []string) error {
+	return d.targets.MayLease(p, connectors)
+}
+
 // Lease claims up to n due pushes of a tenant's connectors of type worker or mcp, records the intent of each, and
 // returns them. Pushes that fail the last checks are settled or put back, and not returned. A non-empty proposer
 // restricts the claim to that principal's proposals.

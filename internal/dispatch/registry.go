@@ -242,6 +242,20 @@ func (r *Registry) Lane(tenant, name string) string {
 	return ""
 }
 
+// MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of all the named
+// connectors. Names of no connector count for nothing.
+func (r *Registry) MayLease(p *gatehouse.Principal, names []string) error {
+	for _, name := range names {
+		c, _ := r.Lookup(p.Tenant, name)
+		if o, ok := c.(connector.Outside); ok {
+			if err := o.Workers().Permit(p, "the pushes of the connector "+gatehouse.Quote(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // Class returns the class of an operation. An unknown operation, or an unknown class, counts as class C, which
 // allows no second call.
 func (r *Registry) Class(tenant, name, operation string) connector.Class {

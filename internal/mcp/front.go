@@ -192,6 +192,10 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 		http.Error(w, "the gate does not know this key", http.StatusUnauthorized)
 	case errors.Is(err, errRoles), errors.Is(err, errTenant):
 		http.Error(w, err.Error(), http.StatusForbidden)
+	case errors.Is(err, errWorker):
+		f.Log.Error("calls cannot be carried out", "error", err)
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the proxy cannot carry out calls now", http.StatusServiceUnavailable)
 	default:
 		f.Log.Error("the gate could not verify the caller", "error", err)
 		w.Header().Set("Retry-After", "5")
@@ -217,7 +221,7 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 	if err != nil {
 		return nil, errNoKey
 	}
-	me, err := identify(r.Context(), gate)
+	me, err := f.identify(r.Context(), gate)
 	if err != nil {
 		if k != nil && revoked(err) {
 			f.drop(k)

@@ -37,7 +37,7 @@ func TestFrontRefuses(t *testing.T) {
 		"basic":       {"POST", ping, []string{"Authorization", "Basic YTph"}, 401, "bearer"},
 		"unknown key": {"POST", ping, []string{"Authorization", "Bearer x"}, 401, "does not know"},
 		"long key":    {"POST", ping, []string{"Authorization", "Bearer " + strings.Repeat("a", 600)}, 401, "bearer"},
-		"roles":       {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "proposer and worker"},
+		"roles":       {"POST", ping, []string{"Authorization", "Bearer reader"}, 403, "needs proposer and"},
 		"tenant":      {"POST", ping, []string{"Authorization", "Bearer foreign"}, 403, "another tenant"},
 		"origin": {"POST", ping, []string{sessionHeader, session, "Origin", "https://evil.example"}, 403,
 			"Origin"},
@@ -112,6 +112,54 @@ func TestFrontRefuses(t *testing.T) {
 	}
 	if s.gate.proposals > 0 {
 		t.Errorf("%d proposals", s.gate.proposals)
+	}
+}
+
+// hands is the gate for a worker's key.
+type hands struct {
+	Gate
+	leased chan gatehouse.PushLeaseRequest
+	err    error
+	tenant string
+	role   gatehouse.Role
+}
+
+func (h *hands) WhoAmI(context.Context) (*gatehouse.Principal, error) {
+	return &gatehouse.Principal{ID: "prn_hands", Tenant: h.tenant, Roles: []gatehouse.Role{h.role}}, h.err
+}
+
+func (h *hands) LeasePushes(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
+	select {
+	case h.leased <- r:
+	default:
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// TestFrontWorker: the worker's key leases the actions of each agent. A worker that cannot be used is no fault of the
+// agent's key.
+func TestFrontWorker(t *testing.T) {
+	t.Parallel()
+	h := &hands{leased: make(chan gatehouse.PushLeaseRequest, 1), tenant: "default", role: gatehouse.RoleWorker}
+	s := newStage(t, func(f *Front) { f.Worker = h })
+	s.begin("a")
+	if r := <-h.leased; r.ProposedBy != "prn_a" || r.Own {
+		t.Errorf("leased %+v", r)
+	}
+	for name, c := range map[string]struct {
+		worker *hands
+		status int
+		says   string
+	}{
+		"role":    {&hands{tenant: "default", role: gatehouse.RoleProposer}, 503, "cannot carry out calls"},
+		"unknown": {&hands{err: gatehouse.E(gatehouse.CodeUnauthenticated, "unknown key")}, 503, "cannot carry out calls"},
+		"tenant":  {&hands{tenant: "other", role: gatehouse.RoleWorker}, 403, "another tenant"},
+	} {
+		s := newStage(t, func(f *Front) { f.Worker = c.worker })
+		if got := s.do("POST", hello); got.status != c.status || !strings.Contains(got.body, c.says) {
+			t.Errorf("%s: %d %s", name, got.status, got.body)
+		}
 	}
 }
 

@@ -17,8 +17,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse"
 )
 
-// Gate is the part of Gatehouse that a proxy uses, with a key that has the
-// roles proposer and worker.
+// Gate is the part of Gatehouse that a proxy uses.
 type Gate interface {
 	WhoAmI(ctx context.Context) (*gatehouse.Principal, error)
 	Propose(ctx context.Context, p *gatehouse.Proposal) (a *gatehouse.Action, replayed bool, err error)
@@ -40,8 +39,12 @@ type Config struct {
 	// Name is the server's name; the connector is mcp:NAME.
 	Name     string
 	Upstream Upstream
-	Gate     Gate
-	Folder   *Folder
+	// Gate uses the agent's key, which has the role proposer and, without Worker, the role worker.
+	Gate Gate
+	// Worker uses a key with the role worker, which leases the agent's actions and reports their outcomes; nil lets Gate
+	// do both.
+	Worker Gate
+	Folder *Folder
 	// ReadOnly lists tools whose pinned readOnlyHint the operator trusts: their
 	// calls pass without an action.
 	ReadOnly []string
@@ -188,22 +191,56 @@ func newProxy(c Config, out io.Writer) *Proxy {
 	return p
 }
 
-// identify asks the gate for the key's principal, who must be able to propose
-// and execute.
-func identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
+// identify asks the gate for the agent of a client's key. The agent must be able to propose, and the agent or the
+// worker in c to execute.
+func (c *Config) identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 	me, err := gate.WhoAmI(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("look up the key at the gate: %w", err)
 	}
-	for _, role := range []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleWorker} {
+	roles := []gatehouse.Role{gatehouse.RoleProposer}
+	if c.Worker == nil {
+		roles = append(roles, gatehouse.RoleWorker)
+	}
+	for _, role := range roles {
 		if !slices.Contains(me.Roles, role) {
-			return nil, fmt.Errorf("%s %w %s: a proxy needs proposer and worker", me.Name, errRoles, role)
+			return nil, fmt.Errorf("%s %w %s: a proxy needs proposer and, without a worker's key, worker",
+				me.Name, errRoles, role)
 		}
 	}
-	return me, nil
+	return me, c.checkWorker(ctx, me.Tenant)
 }
 
-var errRoles = errors.New("lacks the role")
+// checkWorker returns an error unless the worker, if there is one, can execute actions of a tenant. The error carries
+// no code of the gate, because the code is not about the key of the client.
+func (c *Config) checkWorker(ctx context.Context, tenant string) error {
+	if c.Worker == nil {
+		return nil
+	}
+	worker, err := c.Worker.WhoAmI(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %v", errWorker, err) //nolint:errorlint // see above
+	case !slices.Contains(worker.Roles, gatehouse.RoleWorker):
+		return fmt.Errorf("%w: %s lacks the role worker", errWorker, worker.Name)
+	case worker.Tenant != tenant:
+		return errTenant
+	}
+	return nil
+}
+
+// executor returns the client that leases actions and reports their outcomes.
+func (c *Config) executor() Gate {
+	if c.Worker != nil {
+		return c.Worker
+	}
+	return c.Gate
+}
+
+var (
+	errRoles  = errors.New("lacks the role")
+	errWorker = errors.New("the worker's key cannot be used")
+)
 
 // Run proxies until the client closes its end, ctx ends, or the server ends. If the
 // server ends, Run answers the open requests and returns an error. Otherwise, it
@@ -215,7 +252,7 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	p := newProxy(c, out)
 	defer c.Upstream.Close()
 	var err error
-	if p.me, err = identify(ctx, c.Gate); err != nil {
+	if p.me, err = c.identify(ctx, c.Gate); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

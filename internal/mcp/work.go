@@ -157,14 +157,16 @@ func (p *Proxy) work(ctx context.Context) {
 		return
 	}
 	w := &worker{
-		Config: p.Config, ready: func(context.Context) bool { return true }, carryOut: p.execute,
+		Config: p.Config, proposer: p.me.ID, ready: func(context.Context) bool { return true }, carryOut: p.execute,
 	}
 	w.run(ctx)
 }
 
-// worker leases approved actions of one key and passes them to carryOut.
+// worker leases approved actions of one agent and passes them to carryOut.
 type worker struct {
 	Config
+	// proposer is the id of the agent.
+	proposer string
 	// ready waits until an action can be executed; false when ctx is over.
 	ready    func(ctx context.Context) bool
 	carryOut func(ctx context.Context, push *gatehouse.LeasedPush)
@@ -198,10 +200,16 @@ func (w *worker) run(ctx context.Context) {
 				more = false
 			}
 		}
-		pushes, err := w.Gate.LeasePushes(ctx, gatehouse.PushLeaseRequest{
-			Connectors: []string{w.connector()}, Own: true, Max: free, Wait: gatehouse.Duration(leaseWait),
+		request := gatehouse.PushLeaseRequest{
+			Connectors: []string{w.connector()}, Max: free, Wait: gatehouse.Duration(leaseWait),
 			Lease: gatehouse.Span(w.Lease), Worker: name,
-		})
+		}
+		if w.Worker != nil {
+			request.ProposedBy = w.proposer
+		} else {
+			request.Own = true // which older servers know, too
+		}
+		pushes, err := w.executor().LeasePushes(ctx, request)
 		for i := range pushes {
 			running.Go(func() {
 				defer func() { <-slots }()
@@ -399,7 +407,7 @@ func (p *Proxy) keep(push *gatehouse.LeasedPush, lose context.CancelCauseFunc, r
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), p.Lease/3)
 		beat := gatehouse.Heartbeat{Generation: push.Lease.Generation, Lease: gatehouse.Span(p.Lease)}
-		_, err := p.Gate.HeartbeatPush(ctx, push.Push.ID, beat)
+		_, err := p.executor().HeartbeatPush(ctx, push.Push.ID, beat)
 		cancel()
 		switch {
 		case err == nil:
@@ -419,9 +427,9 @@ func (p *Proxy) report(push *gatehouse.LeasedPush, v verdict) error {
 	for {
 		var err error
 		if v.result != nil {
-			_, err = p.Gate.CompletePush(ctx, push.Push.ID, *v.result)
+			_, err = p.executor().CompletePush(ctx, push.Push.ID, *v.result)
 		} else {
-			_, err = p.Gate.FailPush(ctx, push.Push.ID, *v.failure)
+			_, err = p.executor().FailPush(ctx, push.Push.ID, *v.failure)
 		}
 		var e *gatehouse.Error
 		if err == nil || errors.As(err, &e) && !e.Code.Retryable() {

@@ -97,6 +97,10 @@ var provocations = map[gatehouse.Code]provocation{
 		})
 		return func() answer { return other.post("/runs/"+res.str("id")+"/signals", object{"name": "go"}) }
 	}},
+	gatehouse.CodeWorkerNotAllowed: {nil, func(t *testing.T, w *codeWorld) func() answer {
+		other := w.admin.create(t, "other-worker", "service", "worker")
+		return func() answer { return other.post("/steps/lease", object{"tools": []string{"fax"}}) }
+	}},
 	gatehouse.CodeBadToken: {nil, func(_ *testing.T, w *codeWorld) func() answer {
 		return func() answer { return w.ana.post("/reviews/rev_0/approve?token=nothing", object{}) }
 	}},
@@ -341,7 +345,7 @@ func provokeLeaseLost(t *testing.T, w *codeWorld) func() answer {
 // provocation fails the test.
 func TestCodes(t *testing.T) {
 	t.Parallel()
-	w := &codeWorld{world: newWorld(t, 64, "")}
+	w := &codeWorld{world: newWorld(t, 64, quick+"\nruns: {tools: {fax: {workers: [fax-service]}}}")}
 	w.ana = w.admin.create(t, "ana", "person", "approver")
 	w.ben = w.admin.create(t, "ben", "person", "approver")
 	db := openStore(t, w.gate)

@@ -5,14 +5,21 @@ import (
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
+	"github.com/gatehouse-dev/gatehouse/internal/runs"
 )
 
 // onERP proposes a change under the connector of type worker and gets it
 // approved.
 func (w *world) onERP(operation, ref string) *gatehouse.Action {
 	w.Helper()
-	a, _, err := w.gate.Propose(w.as("bot"), &gatehouse.Proposal{
-		ActionType: "price_change", Connector: "erp", Operation: operation,
+	return w.onOutside("bot", "erp", operation, ref)
+}
+
+// onOutside is onERP for an agent and a connector of type worker.
+func (w *world) onOutside(agent, conn, operation, ref string) *gatehouse.Action {
+	w.Helper()
+	a, _, err := w.gate.Propose(w.as(agent), &gatehouse.Proposal{
+		ActionType: "price_change", Connector: conn, Operation: operation,
 		Target: gatehouse.Target{EntityType: "item", EntityRef: ref}, ProposedChange: `{"price":"3"}`,
 	})
 	w.must(err)
@@ -45,6 +52,63 @@ func (w *world) settled(a *gatehouse.Action, want gatehouse.Status) *gatehouse.A
 			w.Fatalf("the action is %s, want %s", got.Status, want)
 		}
 	}
+}
+
+// TestWorkersOfAConnector: only the workers that a connector or a tool names lease its work.
+func TestWorkersOfAConnector(t *testing.T) {
+	onBoth(t, func(t *testing.T, w *world) {
+		w.person("teller", gatehouse.KindService, gatehouse.RoleWorker)
+		w.person("clerk", gatehouse.KindAgent, gatehouse.RoleProposer)
+		own, others := w.onOutside("bot", "bank", "post", "X"), w.onOutside("clerk", "bank", "post", "Y")
+		lease := func(name string, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
+			r.Connectors, r.Max = append(r.Connectors, "bank"), 10
+			return w.runs.LeasePushes(w.as(name), r)
+		}
+		for _, r := range []gatehouse.PushLeaseRequest{{}, {Own: true}, {Connectors: []string{"erp"}}} {
+			if got, err := lease("bot", r); gatehouse.CodeOf(err) != gatehouse.CodeWorkerNotAllowed {
+				t.Errorf("the proposer leases %+v, %v", got, err)
+			}
+		}
+		for _, r := range []gatehouse.PushLeaseRequest{{ProposedBy: w.people["ana"].ID}, {Own: true}} {
+			if got, err := lease("teller", r); err != nil || len(got) > 0 {
+				t.Errorf("%+v: %+v, %v", r, got, err)
+			}
+		}
+		_, err := lease("teller", gatehouse.PushLeaseRequest{Own: true, ProposedBy: w.people["bot"].ID})
+		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+			t.Errorf("own and proposed_by: %v", err)
+		}
+		for agent, want := range map[string]*gatehouse.Action{"clerk": others, "bot": own} {
+			got, err := lease("teller", gatehouse.PushLeaseRequest{ProposedBy: w.people[agent].ID})
+			w.must(err)
+			if len(got) != 1 || got[0].ActionID != want.ID {
+				t.Fatalf("leased for %s: %+v", agent, got)
+			}
+			done := gatehouse.PushResult{Generation: got[0].Lease.Generation}
+			_, err = w.runs.CompletePush(w.as("bot"), got[0].Push.ID, done)
+			if gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
+				t.Errorf("the proposer reports the outcome of the worker's call: %v", err)
+			}
+			_, err = w.runs.CompletePush(w.as("teller"), got[0].Push.ID, done)
+			w.must(err)
+			w.settled(want, gatehouse.StatusApplied)
+		}
+
+		w.apply("paging", "name: paging\nsteps:\n  - {id: page, uses: worker.page, with: {}}\n")
+		w.start("paging", `{}`)
+		tools := gatehouse.LeaseRequest{Tools: []string{"other", "page"}, Wait: gatehouse.Duration(20 * time.Second)}
+		if got, err := w.runs.LeaseSteps(w.as("bot"), tools); gatehouse.CodeOf(err) != gatehouse.CodeWorkerNotAllowed {
+			t.Errorf("another worker leases %+v, %v", got, err)
+		}
+		steps, err := w.runs.LeaseSteps(w.as("teller"), tools)
+		if err != nil || len(steps) != 1 {
+			t.Errorf("the tool's worker leases %+v, %v", steps, err)
+		}
+	}, func(c *runs.Config, _ *runs.RuntimeConfig) {
+		c.Workers = func(tool string) gatehouse.WorkerNames {
+			return map[string]gatehouse.WorkerNames{"page": {"teller"}}[tool]
+		}
+	})
 }
 
 // TestPushesOfWorkersOutside: pushes for external workers take the usual path:

@@ -12,6 +12,8 @@ import (
 // Outside leases the pushes of connectors of type worker to workers in other processes. A
 // worker's report settles a push as the result of a connector does.
 type Outside interface {
+	// MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of the connectors.
+	MayLease(p *gatehouse.Principal, connectors []string) error
 	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
 	// principal's actions only.
 	Lease(
@@ -48,12 +50,15 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 		return nil, err
 	}
 	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
-	owner, proposer := ownerOf(c, q.Worker), ""
+	owner, proposer := ownerOf(c, q.Worker), q.ProposedBy
 	if q.Own {
 		proposer = c.Principal.ID
 	}
 	var list []gatehouse.LeasedPush
 	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), []string{usecase.TopicPush}, func() (_ bool, err error) {
+		if err := outside.MayLease(c.Principal, q.Connectors); err != nil {
+			return false, err
+		}
 		list, err = outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
 		return len(list) > 0, err
 	})

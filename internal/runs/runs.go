@@ -43,6 +43,8 @@ type Config struct {
 	Limits func(tenant string) Limits
 	// Lease is how long a worker of this process may hold a step; 60 s by default.
 	Lease time.Duration
+	// Workers returns the principals that may lease the steps of a tool; nil permits every worker to lease all.
+	Workers func(tool string) gatehouse.WorkerNames
 	// Models makes the model calls of steps; nil when none is configured.
 	Models Models
 	// Hooks verifies webhooks; nil when no secret is configured.
@@ -91,6 +93,9 @@ const maxDefinitions = 1000
 func New(g *gate.Gate, config Config) *Runs {
 	if config.Limits == nil {
 		config.Limits = func(string) Limits { return Limits{} }
+	}
+	if config.Workers == nil {
+		config.Workers = func(string) gatehouse.WorkerNames { return nil }
 	}
 	if config.Lease == 0 {
 		config.Lease = gatehouse.DefaultStepLease

@@ -35,6 +35,9 @@ func (r *Runs) LeaseSteps(ctx context.Context, q gatehouse.LeaseRequest) ([]gate
 	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
 	topics := make([]string, len(q.Tools))
 	for i, tool := range q.Tools {
+		if err := r.config.Workers(tool).Permit(c.Principal, "the steps of the tool "+gatehouse.Quote(tool)); err != nil {
+			return nil, err
+		}
 		topics[i] = stepsTopic(tool)
 	}
 	owner := ownerOf(c, q.Worker)

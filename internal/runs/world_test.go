@@ -177,8 +177,13 @@ func newWorld(t testing.TB, store gatehouse.Store, settings ...setting) *world {
 		"post": {Class: connector.ClassA}, "once": {Class: connector.ClassC},
 	}})
 	w.must(err)
+	ofTeller, err := workerconn.New(workerconn.Config{
+		Workers: []string{"Teller"}, Operations: map[string]workerconn.Operation{"post": {}},
+	})
+	w.must(err)
 	registry, err := dispatch.NewRegistry(
 		dispatch.Target{Name: "erp", Connector: outside},
+		dispatch.Target{Name: "bank", Connector: ofTeller},
 		dispatch.Target{Name: "shop", Connector: w.ledger},
 		dispatch.Target{Name: workflow.ApprovalConnector, Connector: runs.Question{},
 			Tenants: []string{dispatch.AllTenants}})

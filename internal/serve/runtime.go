@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"github.com/gatehouse-dev/gatehouse"
 	"github.com/gatehouse-dev/gatehouse/internal/config"
 	"github.com/gatehouse-dev/gatehouse/internal/gate"
 	"github.com/gatehouse-dev/gatehouse/internal/hook"
@@ -12,7 +13,8 @@ import (
 // webhooks.
 func newRuns(g *gate.Gate, cfg *config.Config) (*runs.Runs, error) {
 	c := runs.Config{Limits: func(tenant string) runs.Limits { return runLimits(cfg.Runs.Of(tenant)) },
-		Lease: cfg.Runs.Lease.D()}
+		Lease:   cfg.Runs.Lease.D(),
+		Workers: func(tool string) gatehouse.WorkerNames { return cfg.Runs.Tools[tool].Workers }}
 	if len(cfg.Models) > 0 {
 		models, err := newModels(cfg)
 		if err != nil {
