@@ -193,6 +193,8 @@ export interface LeaseRequest {
   connectors: string[];
   /** Limits the lease to changes that this key's principal proposed. */
   own?: boolean;
+  /** Limits the lease to changes that the principal with this id proposed. */
+  proposed_by?: string;
   max?: number;
   /** Such as 30s; 60s at most. */
   wait?: string;
