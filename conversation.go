@@ -158,8 +158,8 @@ type ConversationService interface {
 	WaitAsked(ctx context.Context, id string, wait time.Duration, until Until, seen int) (*Action, error)
 }
 
-// MaxSnoozes bounds the actions that a person has snoozed, MaxSnooze is the longest time.
-// SnoozeEnds is how long before its deadline an action is shown again.
+// MaxSnoozes limits how many actions a person can have snoozed. MaxSnooze is the longest time from now to a snooze's
+// end. A snooze ends at the latest SnoozeEnds before the action's deadline.
 const (
 	MaxSnoozes = 500
 	MaxSnooze  = 31 * 24 * time.Hour
@@ -185,13 +185,13 @@ type ConversationReader interface {
 // ConversationWriter writes comments, assignments and snoozes.
 type ConversationWriter interface {
 	// InsertComment stores a comment, and the counts of the conversation with this comment. It
-	// returns ErrConflict if the approval is answered, or if c.Number is not the number of stored
+	// returns ErrConflict unless the approval is still requested and c.Number is the number of stored
 	// comments plus 1.
 	InsertComment(approvalID string, c *Comment, after Conversation) error
-	// SetAssignee stores the assignee of an unanswered approval; nil for none.
+	// SetAssignee stores the assignee of an approval, nil for none; ErrConflict unless the approval is still requested.
 	SetAssignee(approvalID string, to *Assignee) error
-	// PutSnooze stores or replaces a snooze of an unanswered approval, and deletes the
-	// person's snoozes that have ended.
+	// PutSnooze stores or replaces a snooze of an approval, and deletes the person's snoozes that have ended. It
+	// returns ErrConflict unless the approval is still requested.
 	PutSnooze(principalID, approvalID string, until time.Time) error
 	// EndSnoozes deletes a person's snooze of an action; with principalID "", those of all
 	// persons.

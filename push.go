@@ -29,8 +29,9 @@ type Push struct {
 	// Digest is the approved digest, which is checked again before each call.
 	Digest Digest     `json:"digest"`
 	Status PushStatus `json:"status"`
-	// Attempts counts the recorded intents, each recorded before its call, and the attempts that ended without
-	// a call because the target could not be checked. A push that ends without either has at least 1.
+	// Attempts counts the recorded intents, each recorded before its call; the attempts that ended without a call
+	// because the target could not be checked; and one if a push that was not sent was marked unknown after a
+	// restore. It is at least 1 for a push that is applied or unknown, even if none of these happened.
 	Attempts int `json:"attempts"`
 	// AttemptBase is how many of Attempts do not count against the retries: those before the last
 	// replay, and failed trials of a breaker.
@@ -149,7 +150,7 @@ type Receipt struct {
 	// Attempt is the push's Attempts, Generation its Generation, at the call.
 	Attempt    int `json:"attempt"`
 	Generation int `json:"generation"`
-	// Outcome is what Source says.
+	// Outcome is the outcome that Source established.
 	Outcome ReceiptOutcome `json:"outcome"`
 	// ErrorCode and Error describe a failed call, "" for a success.
 	ErrorCode string `json:"error_code,omitempty"`

@@ -25,7 +25,7 @@ type wire struct {
 	requests  int
 	changed   int
 	rewritten bool
-	dirty     []string // the URIs of requests whose structure a proposal's text has changed
+	dirty     []string // the URIs of requests whose structure a string of the proposal has changed
 }
 
 // breakage is what a wire does to the requests that change something; if all is set, to every request.
@@ -139,11 +139,12 @@ func (wi *wire) wantClean(t *testing.T) {
 	wi.mu.Lock()
 	defer wi.mu.Unlock()
 	for _, uri := range wi.dirty {
-		t.Errorf("a text has changed the structure of the request %q", uri)
+		t.Errorf("a string of the proposal has changed the structure of the request %q", uri)
 	}
 }
 
-// breakBy breaks the target until heal is called, with the fixture's own Break or with the wire.
+// breakBy breaks the target until heal is called, with the fixture's own Break or with the wire. For Garbled with
+// a server, the caller has set up the wire already, and only heal has an effect.
 func (f *Fixture) breakBy(t *testing.T, fault Fault) (heal func()) {
 	t.Helper()
 	if f.Break != nil {

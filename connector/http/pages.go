@@ -13,7 +13,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/connector/internal/rest"
 )
 
-// maxPages limits the value of Max in a configuration, defaultPages is its default.
+// maxPages limits Max of a configuration; defaultPages is the default of Max.
 const (
 	maxPages     = 50
 	defaultPages = 10
@@ -25,7 +25,7 @@ const (
 	nextOffset = "offset"
 )
 
-// pages compiles how a read-back reads a list.
+// pages checks the pages of a read-back's configuration, sets their defaults, and stores them in r.
 func (b *builder) pages(at string, r *readBack) {
 	cfg := r.cfg.Pages
 	if cfg == nil {
@@ -99,7 +99,8 @@ func (p *Pages) next(u *url.URL, a *rest.Answer, doc answerBody, read, here int)
 	if err != nil || next.Scheme != u.Scheme || !strings.EqualFold(next.Host, u.Host) || next.User != nil {
 		return nil, &connector.Error{
 			Kind: connector.Terminal, Code: "page_refused",
-			Detail: "the next page is at another address than the target: " + gatehouse.Quote(clip(to)),
+			Detail: "the address of the next page is malformed, contains a user name, or has another scheme or host than " +
+				"the target: " + gatehouse.Quote(clip(to)),
 		}
 	}
 	next.Fragment, next.RawFragment = "", ""

@@ -55,8 +55,8 @@ type dialect interface {
 	commit(ctx context.Context, conn *sql.Conn) (rolledBack bool, err error)
 	// rollback reports whether it is proven that the transaction has no effect.
 	rollback(ctx context.Context, conn *sql.Conn) bool
-	// ensureRecord makes the idempotency table unless it exists. It comes first in the transaction.
-	ensureRecord(ctx context.Context, conn *sql.Conn, table string) error
+	// ensureIdempotencyTable makes the idempotency table unless it exists. It comes first in the transaction.
+	ensureIdempotencyTable(ctx context.Context, conn *sql.Conn, table string) error
 
 	// rollsBackTriggers reports whether a rollback undoes all that triggers write.
 	rollsBackTriggers() bool

@@ -300,11 +300,11 @@ func (d mysqlDialect) commit(ctx context.Context, conn *sql.Conn) (rolledBack bo
 
 func (mysqlDialect) rollback(ctx context.Context, conn *sql.Conn) bool { return rollback(ctx, conn) }
 
-// ensureRecord creates the idempotency table unless it exists, and then begins a new transaction, because
+// ensureIdempotencyTable creates the idempotency table unless it exists, and then begins a new transaction, because
 // CREATE TABLE commits the present one. An existing table must have the primary key (tenant,
 // idempotency_key), and these columns must be binary, because a collation treats some different texts as
 // equal.
-func (d mysqlDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+func (d mysqlDialect) ensureIdempotencyTable(ctx context.Context, conn *sql.Conn, table string) error {
 	for range 2 {
 		columns, err := d.columns(ctx, conn, table)
 		if isSchemaError(err) {

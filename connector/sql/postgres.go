@@ -30,7 +30,8 @@ func openPostgres(dsn, password string) (address string, db *sql.DB, err error) 
 		cfg.Password = password
 	}
 	// These are the text formats that decode and parseTime know, whatever the server's defaults
-	// are. The time limit keeps a stopped caller from holding its row locks.
+	// are. The time limit ends the session of a process that hangs in a transaction for two minutes: its
+	// row locks are then released.
 	for name, value := range map[string]string{
 		"application_name": "gatehouse", "timezone": "UTC", "datestyle": "ISO", "bytea_output": "hex",
 		"extra_float_digits": "1", "idle_in_transaction_session_timeout": "120000",
@@ -72,7 +73,7 @@ ORDER BY a.attnum`, quoteTable(d, table))
 		}
 		c.kind, c.hexadecimal = kindOf(typname, category), typname == "uuid" || typname == "bytea"
 		if c.kind == kindOther {
-			c.spelled = postgresSpelled(unlimited, element)
+			c.spellExpr = postgresSpelled(unlimited, element)
 		}
 		columns = append(columns, c)
 	}
@@ -117,8 +118,9 @@ func kindOf(typname, category string) kind {
 	return kindOther
 }
 
-// postgresSpelled is the expression of column.spelled. The type is named without limits such as the scale of
-// numeric(10,2)[], so that the expression keeps the digits that the column rounds off.
+// postgresSpelled returns the expression for column.spellExpr. It casts to the type without modifiers, such as
+// numeric[] for a column of type numeric(10,2)[]: a cast to the column's own type would round the approved value as
+// the column does, and so hide the rounding.
 func postgresSpelled(unlimited, element string) string {
 	switch element {
 	case "uuid", "bytea", "inet", "cidr", "macaddr", "macaddr8", "bit", "varbit", "enum", "bool", "int2", "int4", "int8",
@@ -220,8 +222,8 @@ func (postgresDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return rollback(ctx, conn)
 }
 
-// ensureRecord takes a lock because concurrent CREATE TABLE IF NOT EXISTS statements can fail.
-func (d postgresDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+// ensureIdempotencyTable takes a lock because concurrent CREATE TABLE IF NOT EXISTS statements can fail.
+func (d postgresDialect) ensureIdempotencyTable(ctx context.Context, conn *sql.Conn, table string) error {
 	var there bool
 	if err := conn.QueryRowContext(ctx, `SELECT to_regclass($1) IS NOT NULL`,
 		quoteTable(d, table)).Scan(&there); err != nil || there {

@@ -38,7 +38,7 @@ func checkKeyColumns(table string, columns []column) error {
 // transaction that has inserted the same record and not ended.
 func (c *Connector) claim(ctx context.Context, conn *sql.Conn, call connector.Call) (bool, error) {
 	if !c.recordReady.Load() {
-		if err := c.dialect.ensureRecord(ctx, conn, c.cfg.IdempotencyTable); err != nil {
+		if err := c.dialect.ensureIdempotencyTable(ctx, conn, c.cfg.IdempotencyTable); err != nil {
 			return false, err
 		}
 	}

@@ -24,12 +24,12 @@ func (c *Connector) spell(ctx context.Context, q querier, p *plan, after map[str
 			i := p.table.byName[f.Name]
 			col := p.table.columns[i]
 			_, asked := p.spelled[columnValue{i, f.Value}]
-			if after[ref] == nil || col.spelled == "" || asked || col.equal(f.Value, after[ref][i].json) {
+			if after[ref] == nil || col.spellExpr == "" || asked || col.equal(f.Value, after[ref][i].json) {
 				continue
 			}
 			var written any
 			args := []any{c.dialect.bind(col, f.Value)}
-			if err := queryOne(ctx, q, "SELECT "+col.spelled, args, &written); err != nil {
+			if err := queryOne(ctx, q, "SELECT "+col.spellExpr, args, &written); err != nil {
 				return err
 			}
 			value, err := c.dialect.decode(col, written)

@@ -37,9 +37,9 @@ type column struct {
 	filled    bool // the database gives a value where an insert gives none
 	// hexadecimal columns hold bytes or a uuid: the case of the digits has no meaning.
 	hexadecimal bool
-	// spelled is an SQL expression whose one parameter is a value: it yields the text that the database writes for
-	// the value, or NULL where writing would round the value. spelled is "" if each value has one spelling.
-	spelled string
+	// spellExpr is an SQL expression whose one parameter is a value: it yields the text that the database writes for
+	// the value, or NULL where writing would round the value. spellExpr is "" if each value has one spelling.
+	spellExpr string
 }
 
 // table is an entity's table, with the columns that proposals may see.

@@ -214,7 +214,7 @@ func (sqliteDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return true
 }
 
-func (d sqliteDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+func (d sqliteDialect) ensureIdempotencyTable(ctx context.Context, conn *sql.Conn, table string) error {
 	_, err := conn.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS `+quoteTable(d, table)+` (
   tenant          TEXT NOT NULL,
   idempotency_key TEXT NOT NULL,

@@ -159,9 +159,9 @@ func (sqlserverDialect) rollback(ctx context.Context, conn *sql.Conn) bool {
 	return rollbackBy(ctx, conn, "IF @@TRANCOUNT > 0 ROLLBACK TRANSACTION")
 }
 
-// ensureRecord creates the idempotency table unless it exists. An existing table must have the primary
+// ensureIdempotencyTable creates the idempotency table unless it exists. An existing table must have the primary
 // key that prevents duplicate records.
-func (d sqlserverDialect) ensureRecord(ctx context.Context, conn *sql.Conn, table string) error {
+func (d sqlserverDialect) ensureIdempotencyTable(ctx context.Context, conn *sql.Conn, table string) error {
 	for range 2 {
 		columns, err := d.columns(ctx, conn, table)
 		if err != nil {

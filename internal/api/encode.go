@@ -54,7 +54,7 @@ func (c *call) encode(value any) ([]byte, error) {
 	return b, nil
 }
 
-// write answers with a value as JSON.
+// write sends a value as the JSON answer.
 func (s *Server) write(w http.ResponseWriter, status int, c *call, value any) error {
 	if c.answer.body != nil && sameValue(c.answer.value, value) {
 		writeBytes(w, status, headerJSON, c.answer.body)

@@ -8,17 +8,17 @@ import (
 )
 
 func (s *Server) conversationRoutes() []route {
-	closed := []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeSelfApproval}
+	codes := []gatehouse.Code{gatehouse.CodeAlreadyDecided, gatehouse.CodeExpired, gatehouse.CodeSelfApproval}
 	return []route{
 		{
 			method: "POST", path: "/proposed-actions/{id}/comments", name: "comment", tag: tagActions,
 			summary: "Ask, answer or comment on a pending action",
-			doc: "Deciders of the action, its proposer and administrators write comments. Questions go to the proposer. " +
-				"Only the proposer answers; an answer gives the question's number in answers. A comment decides nothing. " +
-				"The conversation ends with the decision, and is in the action's comments. The log has the digest " +
+			doc: "People who may decide the action, its proposer and administrators may comment. Questions go to the " +
+				"proposer. Only the proposer answers; an answer gives the question's number in answers. A comment decides " +
+				"nothing. The conversation ends with the decision, and is in the action's comments. The log has the digest " +
 				"of each text.",
 			roles: []gatehouse.Role{gatehouse.RoleProposer, gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
-			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			status: http.StatusCreated, out: typeOf[gatehouse.Action](), idempotent: true, codes: codes,
 			example: `{"text":"why?","kind":"question"}`,
 			handler: body((*gatehouse.CommentRequest).Validate,
 				func(ctx context.Context, c *call, in *gatehouse.CommentRequest) (reply, error) {
@@ -27,11 +27,11 @@ func (s *Server) conversationRoutes() []route {
 		}, {
 			method: "POST", path: "/proposed-actions/{id}/assign", name: "assign", tag: tagActions,
 			summary: "Assign a pending action to a person",
-			doc: "Deciders of the action, and administrators, name, by id or name, a person who may decide the action; an " +
-				"empty assignee removes the assignment. The person is notified, and lists show the assignment. An assignment " +
-				"does not change who may decide.",
+			doc: "People who may decide the action, and administrators, may assign it to a person who may decide it. The " +
+				"assignee is an id or a name; an empty assignee removes the assignment. The person is notified, and lists show " +
+				"the assignment. An assignment does not change who may decide.",
 			roles: []gatehouse.Role{gatehouse.RoleApprover, gatehouse.RoleAdmin}, object: ObjectAction,
-			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: closed,
+			status: http.StatusOK, out: typeOf[gatehouse.Action](), idempotent: true, codes: codes,
 			example: `{"assignee":"ben"}`,
 			handler: body(checkAssign, func(ctx context.Context, c *call, in *gatehouse.AssignRequest) (reply, error) {
 				return answer(s.cfg.Actions.Assign(ctx, c.id, *in))

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The bare claim: the minimum that a decision and its push write, in a schema that has only what they need.
+// The bare claim writes the minimum for a decision and its push, in a schema that has only what they need. It claims
+// the action for one decision; the lease of the push is a later step.
 const (
 	claimSchema = `
 CREATE TABLE action (id TEXT PRIMARY KEY, tenant TEXT NOT NULL, status TEXT NOT NULL, body TEXT NOT NULL,
@@ -34,7 +35,7 @@ CREATE TABLE mirror (seq INTEGER PRIMARY KEY, action_id TEXT NOT NULL UNIQUE, bo
 	stepActionDone = `UPDATE action SET status = 'applied' WHERE tenant = 'default' AND id = ? AND status = 'pushing'`
 	stepReceipt    = `INSERT INTO receipt VALUES (?, ?, 'applied', '{}')`
 	stepMirror     = `INSERT INTO mirror (action_id, body) VALUES (?, ?)`
-	stepAfter      = `{"after":{"currency":"EUR","price":"12.50"}}`
+	mirrorBody     = `{"after":{"currency":"EUR","price":"12.50"}}`
 )
 
 // liteClaims is the claimer on SQLite.
@@ -160,6 +161,6 @@ func (c *liteClaims) complete(id string) error {
 	return c.group.do(func() error {
 		return errors.Join(execStmt(c.steps[3], "psh_"+id), execStmt(c.steps[4], id),
 			execStmt(c.steps[5], "rcp_"+id, "psh_"+id),
-			execStmt(c.steps[6], id, stepAfter), execStmt(c.event, "default", `{"type":"push.applied","subject":"`+id+`"}`))
+			execStmt(c.steps[6], id, mirrorBody), execStmt(c.event, "default", `{"type":"push.applied","subject":"`+id+`"}`))
 	})
 }

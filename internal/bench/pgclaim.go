@@ -125,5 +125,5 @@ func (c *pgClaims) intent(id string) error {
 }
 
 func (c *pgClaims) complete(id string) error {
-	return execPG(c.pool, 1, pgComplete, id, stepAfter, `{"type":"push.applied","subject":"`+id+`"}`)
+	return execPG(c.pool, 1, pgComplete, id, mirrorBody, `{"type":"push.applied","subject":"`+id+`"}`)
 }

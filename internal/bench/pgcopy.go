@@ -37,7 +37,7 @@ func openCopier(ctx context.Context, url string) (*copier, error) {
 	// This disables triggers and foreign keys, which have already checked the original rows.
 	if _, err := conn.Exec(ctx, `SET session_replication_role = replica`); err != nil {
 		return nil, errors.Join(
-			fmt.Errorf("the figure flat needs a superuser, to disable triggers and foreign keys: %w", err),
+			fmt.Errorf(`the figure "flat" disables triggers and foreign keys, and so needs a superuser: %w`, err),
 			conn.Close(ctx))
 	}
 	return c, nil
@@ -115,7 +115,8 @@ WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped AND attg
 	return err
 }
 
-// settlePushes settles claimed pushes, so that no more are in flight than the gate has workers.
+// settlePushes marks all claimed pushes as applied: otherwise, each claim would add to the pushes in flight, which a
+// gate limits by its workers.
 func (c *copier) settlePushes(ctx context.Context) error {
 	_, err := c.conn.Exec(ctx, `UPDATE push SET status = 'applied', finished_at = picked_at WHERE status = 'picking'`)
 	return err

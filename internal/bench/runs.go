@@ -29,7 +29,7 @@ func lineSource(n int) string {
 	return b.String()
 }
 
-// insertWorkflow stores a workflow without the use case.
+// insertWorkflow stores a workflow directly, without the use case and its checks.
 func insertWorkflow(tx gatehouse.Tx, tenant, name, source string) error {
 	return tx.InsertWorkflow(&gatehouse.Workflow{
 		ID: gate.NewID("wfl"), Tenant: tenant, Name: name, Version: 1, Workspace: "default", Source: source,
@@ -131,13 +131,13 @@ func (e *endCounter) expect(n int) <-chan struct{} {
 	return done
 }
 
-// carryLines runs a runtime until n runs have ended. inFlight is the number of concurrent steps, onward the
+// carryLines runs a runtime until n runs have ended. inFlight is the number of concurrent steps; inlineLimit is the
 // InlineLimit of [runs.RuntimeConfig].
-func (w *world) carryLines(ctx context.Context, e *endCounter, inFlight, onward, n int) (*outcome, error) {
+func (w *world) carryLines(ctx context.Context, e *endCounter, inFlight, inlineLimit, n int) (*outcome, error) {
 	run, cancel := context.WithCancel(ctx)
 	defer cancel()
-	r := runs.NewRuntime(w.Store, w.Runs, e, runs.RuntimeConfig{Workers: inFlight, InlineLimit: onward, Owner: "bench"},
-		w.Log)
+	config := runs.RuntimeConfig{Workers: inFlight, InlineLimit: inlineLimit, Owner: "bench"}
+	r := runs.NewRuntime(w.Store, w.Runs, e, config, w.Log)
 	done, stopped := e.expect(n), make(chan struct{})
 	cpu, start := cpuTime(), time.Now()
 	go func() { defer close(stopped); r.Run(run) }()

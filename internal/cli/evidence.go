@@ -23,8 +23,9 @@ type evidenceCmd struct {
 
 func (*evidenceCmd) Help() string {
 	return `
-For an action: one JSON document, as "gatehouse evidence action" prints it. For a
-run: one archive with a manifest.
+The evidence of an action is one JSON document: "gatehouse evidence ID" is short
+for "gatehouse evidence action ID". The evidence of a run is one ZIP archive with
+a manifest: "gatehouse evidence export" fetches it.
 
 Examples:
 
@@ -105,17 +106,17 @@ func (c *evidenceExportCmd) Run(g *globals) error {
 
 // evidenceShowCmd verifies a bundle.
 type evidenceShowCmd struct {
-	File   string `arg:"" help:"A bundle's file, or a finished run of the server."`
+	Source string `arg:"" name:"file" help:"A bundle's file, or a finished run of the server."`
 	SHA256 string `name:"sha256" placeholder:"HEX" help:"The archive's expected SHA-256, kept elsewhere."`
 }
 
 func (*evidenceShowCmd) Help() string {
 	return `
 Computes every hash again from the bytes: of each file against the manifest, and
-of each audit entry against its own text. Checks that people decided on the change
-that the log shows as proposed. A file is verified without a server. An archive
-cannot prove that its entries are those of the log; "gatehouse audit verify"
-proves that with a server. Exits 1 when a check fails.
+of each audit entry against its own text. Checks that the audit entries have the
+digest of each action, and the end of the run. A file is verified without a server.
+An archive cannot prove that its entries are those of the log: compare audit.json
+with a log that "gatehouse audit verify" has verified. Exits 1 when a check fails.
 
 Examples:
 
@@ -157,28 +158,28 @@ const maxUnpacked = 4 * maxBundle
 
 // read reads the file, or fetches the run's archive with the SHA-256 that the server stored.
 func (c *evidenceShowCmd) read(g *globals) (archive []byte, sha256, run string, err error) {
-	if isFile(c.File) {
-		info, err := os.Stat(c.File)
+	if isFile(c.Source) {
+		info, err := os.Stat(c.Source)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, "", "", fmt.Errorf("there is no file %s", c.File)
+			return nil, "", "", fmt.Errorf("there is no file %s", c.Source)
 		case err != nil:
 			return nil, "", "", err
 		case !info.Mode().IsRegular():
-			return nil, "", "", fmt.Errorf("%s is not a file", c.File)
+			return nil, "", "", fmt.Errorf("%s is not a file", c.Source)
 		case info.Size() > maxBundle:
-			return nil, "", "", fmt.Errorf("%s is larger than any bundle", c.File)
+			return nil, "", "", fmt.Errorf("%s is larger than %d MiB, the limit of this command", c.Source, maxBundle>>20)
 		}
-		archive, err = os.ReadFile(c.File)
+		archive, err = os.ReadFile(c.Source)
 		return archive, "", "", err
 	}
 	api, err := g.connect()
 	if err != nil {
 		return nil, "", "", err
 	}
-	b, err := api.RunBundle(g.Ctx, c.File)
+	b, err := api.RunBundle(g.Ctx, c.Source)
 	if err != nil {
 		return nil, "", "", err
 	}
-	return b.Archive, b.SHA256, c.File, nil
+	return b.Archive, b.SHA256, c.Source, nil
 }

@@ -52,7 +52,7 @@ type runPage struct {
 	// chosen is the id of the step that is shown at first.
 	chosen string
 	costs  []*runline.ModelCost
-	// reflexion is the run's lessons, nil when there are none yet.
+	// reflexion is the lesson of the run, nil if there is none yet; see [gatehouse.Reflexion].
 	reflexion *gatehouse.Reflexion
 	raw       *rawBudget
 	// failed is the error shown at the head of the page, reason the text typed with the refused
@@ -97,7 +97,7 @@ func (c *Console) definition(v *view, name string, version int) (*workflow.Defin
 	return workflow.Parse([]byte(w.Source))
 }
 
-// reflexionPages limits the search for an old run's reflexion.
+// reflexionPages limits the search for an old run's reflexion, in pages of the list.
 const reflexionPages = 10
 
 // reflexionOf finds a run's reflexion. The list is newest first, and a reflexion is not older than
@@ -227,9 +227,9 @@ func (c *Console) runRefused(v *view, id string, err error) error {
 	if e == nil {
 		return err
 	}
-	p, found := c.openRun(v, id)
-	if found != nil {
-		return found
+	p, failure := c.openRun(v, id)
+	if failure != nil {
+		return failure
 	}
 	p.failed, p.reason = e, v.form("reason")
 	return v.showRun(gatehouse.StatusOf(e.Code), p)
@@ -249,7 +249,8 @@ func canRetryFrom(v *view, r *gatehouse.Run) bool {
 	return r.Status.Final() && v.person.MaySteer(r) && len(stepIDs(r)) > 0
 }
 
-// stepIDs are the ids of a run's steps, none if steps were repeated.
+// stepIDs lists the ids that a run's steps have in the workflow, without the items of a for_each; nil if a step was
+// repeated.
 func stepIDs(r *gatehouse.Run) (ids []string) {
 	for _, s := range r.Steps {
 		id, n := s.Iteration()

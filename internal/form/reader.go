@@ -154,17 +154,20 @@ func (r *Reader) Text(n *yaml.Node, what string) string {
 	if n == nil {
 		return ""
 	}
-	if n.Kind != yaml.ScalarNode || n.ShortTag() != "!!str" {
+	switch {
+	case n.Kind != yaml.ScalarNode:
+		r.Fail(n, "%s must be text, not a list or a mapping", what)
+		return ""
+	case n.ShortTag() != "!!str":
 		r.Fail(n, "%s must be text; put it in quotes", what)
 		return ""
-	}
-	if n.Value == "" {
+	case n.Value == "":
 		r.Fail(n, "%s is empty", what)
 	}
 	return n.Value
 }
 
-// Name returns a text in the form of a name.
+// Name returns a string, and adds a problem if it is not a valid name.
 func (r *Reader) Name(n *yaml.Node, what string) string {
 	s := r.Text(n, what)
 	if s != "" && !gatehouse.ValidName(s) {
@@ -267,7 +270,9 @@ func (r *Reader) JSON(n *yaml.Node) gatehouse.JSON {
 	}
 	switch n.ShortTag() {
 	case "!!str":
-		return gatehouse.StringJSON(n.Value)
+		if !beyondRange(n) {
+			return gatehouse.StringJSON(n.Value)
+		}
 	case "!!null":
 		return "null"
 	case "!!bool":
@@ -275,10 +280,21 @@ func (r *Reader) JSON(n *yaml.Node) gatehouse.JSON {
 			return gatehouse.JSON(n.Value)
 		}
 	case "!!int", "!!float":
-		if decimalForm.MatchString(n.Value) && len(n.Value) <= gatehouse.MaxNumberChars {
+		switch {
+		case decimalForm.MatchString(n.Value) && len(n.Value) > gatehouse.MaxNumberChars:
+			r.Fail(n, "a number has more than %d characters", gatehouse.MaxNumberChars)
+			return "null"
+		case decimalForm.MatchString(n.Value):
 			return gatehouse.JSON(n.Value)
 		}
 	}
 	r.Fail(n, "%s means something else in YAML than in JSON; put it in quotes", gatehouse.Quote(n.Value))
 	return "null"
 }
+
+// IsText reports whether a node is text in YAML and in JSON.
+func IsText(n *yaml.Node) bool { return n.ShortTag() == "!!str" && !beyondRange(n) }
+
+// beyondRange reports whether text is a number in JSON: the library reads an unquoted number beyond the range of a
+// float64 as text.
+func beyondRange(n *yaml.Node) bool { return n.Style == 0 && decimalForm.MatchString(n.Value) }

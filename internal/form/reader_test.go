@@ -47,13 +47,36 @@ func TestLoad(t *testing.T) {
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	r := form.Reader{What: "thing", MaxBytes: 99, MaxLines: 9}
-	r.Texts(r.Load([]byte("[a, 1, 2, b, a]")), "people")
+	r.Texts(r.Load([]byte("[a, 1, 2, b, a, [c]]")), "people")
 	want := []form.Problem{
 		{1, 5, "people must be text; put it in quotes"}, {1, 8, "people must be text; put it in quotes"},
-		{1, 14, `"a" appears twice`},
+		{1, 14, `"a" appears twice`}, {1, 17, "people must be text, not a list or a mapping"},
 	}
 	if !slices.Equal(r.Problems, want) {
 		t.Errorf("%v", r.Problems)
+	}
+}
+
+// TestJSON: a number keeps its digits; one that JSON reads differently, or that is too long, is a problem.
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	most := "0." + strings.Repeat("1", gatehouse.MaxNumberChars-2)
+	for source, want := range map[string]string{
+		"1.50": "", most: "", most + "1": "1:1: a number has more than 1000 characters",
+		"1e400": `1:1: "1e400" means something else in YAML than in JSON; put it in quotes`,
+		"012":   `1:1: "012" means something else in YAML than in JSON; put it in quotes`,
+	} {
+		r := form.Reader{What: "thing", MaxBytes: 2000, MaxLines: 9}
+		got := r.JSON(r.Load([]byte(source)))
+		if want == "" {
+			if len(r.Problems) > 0 || string(got) != source {
+				t.Errorf("%q: %s, %v", source, got, r.Problems)
+			}
+			continue
+		}
+		if len(r.Problems) != 1 || r.Problems[0].String() != want || got != "null" {
+			t.Errorf("%q: %s, %v, want %s", source, got, r.Problems, want)
+		}
 	}
 }
 

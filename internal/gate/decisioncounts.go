@@ -49,8 +49,8 @@ func (t *decisionTally) take() map[decisionKey]int64 {
 	return taken
 }
 
-// countDecision counts one request. A cached caller that is not verified is not
-// counted: the request is repeated after the key has been looked up.
+// countDecision counts one decision, or one request that failed as a whole. A cached caller
+// that is not verified is not counted: the request is repeated after the key has been looked up.
 func (g *Gate) countDecision(ctx context.Context, endpoint string, result gatehouse.DecisionResult) {
 	c, err := gatehouse.CallerFrom(ctx)
 	if err != nil {

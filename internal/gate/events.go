@@ -99,8 +99,8 @@ func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
 		return false
 	}
 	return len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool {
-		begin, open := strings.CutSuffix(t, "*")
-		return t == e.Type || open && strings.HasPrefix(e.Type, begin)
+		prefix, wildcard := strings.CutSuffix(t, "*")
+		return t == e.Type || wildcard && strings.HasPrefix(e.Type, prefix)
 	})
 }
 
@@ -108,8 +108,8 @@ func wanted(f gatehouse.EventFilter, e *gatehouse.Event) bool {
 // receive.
 var publicEvents = []string{"hitl.", "push.", "action.", "run.", "step."}
 
-// mayReadEvent reports whether the caller may read an event's subject. may caches the
-// answers.
+// mayReadEvent reports whether the caller may read an event: its type, and the action or run that it is about.
+// may caches the results for actions and runs, by id.
 func (g *Gate) mayReadEvent(
 	tx objectReader,
 	c *gatehouse.Caller,

@@ -64,7 +64,8 @@ func (g *Gate) PutGroup(ctx context.Context, name string, m gatehouse.GroupMembe
 	if !gatehouse.ValidGroupName(name) {
 		return nil, gatehouse.Violations{
 			{Pointer: "/name",
-				Detail: "must be 1 to 64 lower-case letters, digits, or any of ._- and begin with a letter or digit"}}.Err()
+				Detail: "must be 1 to 64 characters, each a lower-case letter, a digit or one of ._-, and must begin with a " +
+					"letter or digit"}}.Err()
 	}
 	return g.changeGroup(ctx, name, func(tx gatehouse.Tx, c *gatehouse.Caller, people []*gatehouse.Principal) error {
 		_, err := tx.FindGroup(name)
@@ -133,7 +134,7 @@ func (g *Gate) DeleteGroup(ctx context.Context, name string) error {
 }
 
 // changeGroup checks that the caller is an administrator, and runs a change of a group. fn gets
-// all people of the tenant, in their present state.
+// all people of the tenant, not locked: setMembers locks those that it changes, and reads them again.
 func (g *Gate) changeGroup(
 	ctx context.Context, name string, fn func(gatehouse.Tx, *gatehouse.Caller, []*gatehouse.Principal) error,
 ) (*gatehouse.Group, error) {

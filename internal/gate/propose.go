@@ -360,7 +360,7 @@ func (g *Gate) insert(tx gatehouse.Tx, c *gatehouse.Caller, a *gatehouse.Action,
 		}
 	}
 	if from.reverses != nil {
-		if err := claimReversal(tx, a); err != nil {
+		if err := checkReversal(tx, a); err != nil {
 			return err
 		}
 	}

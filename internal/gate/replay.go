@@ -87,7 +87,7 @@ func (g *Gate) prepareReplay(tx gatehouse.Tx, p *gatehouse.Push, a *gatehouse.Ac
 		return "", "", nil // its ceilings and its claim on a reversal are still held
 	}
 	if a.Reverses != "" {
-		if err := claimReversal(tx, a); err != nil {
+		if err := checkReversal(tx, a); err != nil {
 			return "", "", err
 		}
 	}

@@ -53,7 +53,7 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 		return nil, err
 	}
 	if !receipt.Reversible || receipt.Reversal == nil {
-		return nil, notReversible(old, "the receipt says that it cannot be undone")
+		return nil, notReversible(old, "the receipt says that the change cannot be undone")
 	}
 
 	p := reversalOf(old, receipt.Reversal)
@@ -68,13 +68,15 @@ func (g *Gate) Reverse(ctx context.Context, id string, r gatehouse.ReverseReques
 	return a, err
 }
 
-// MayReverse lets approvers, operators and the action's proposer propose the reversal of an action.
+// MayReverse returns nil if p may propose the reversal of an action, as an approver, an operator or the action's
+// proposer; otherwise it returns an error with code role_required.
 func MayReverse(p *gatehouse.Principal, a *gatehouse.Action) error {
 	if p.Has(gatehouse.RoleApprover) || p.Has(gatehouse.RoleOperator) ||
 		p.Has(gatehouse.RoleProposer) && p.ID == a.ProposerID {
 		return nil
 	}
-	return gatehouse.E(gatehouse.CodeRoleRequired, "only its proposer, approvers and operators can reverse an action")
+	return gatehouse.E(gatehouse.CodeRoleRequired,
+		"only approvers, operators and the action's proposer can propose its reversal")
 }
 
 // reversalOf is the proposal that undoes an applied action.
@@ -143,9 +145,9 @@ func notReversible(a *gatehouse.Action, why string) *gatehouse.Error {
 	return gatehouse.E(gatehouse.CodeNotReversible, "%s", why).With("current_status", a.Status)
 }
 
-// claimReversal verifies, under the original's lock, that the original is still
+// checkReversal verifies, under the original's lock, that the original is still
 // applied and that it has no other open reversal.
-func claimReversal(tx gatehouse.Tx, a *gatehouse.Action) error {
+func checkReversal(tx gatehouse.Tx, a *gatehouse.Action) error {
 	old, err := tx.LockAction(a.Reverses)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 var _ gatehouse.TargetService = (*Gate)(nil)
 
-// TargetChanged marks the open actions on a target that were proposed on another
-// version. The mark decides nothing: it is shown to approvers, who must acknowledge
+// TargetChanged marks the open actions on a target that are based on another version
+// of it. The mark decides nothing: it is shown to approvers, who must acknowledge
 // it. When the connector itself can read the target, that reading counts instead.
 func (g *Gate) TargetChanged(ctx context.Context, t gatehouse.TargetChange) (*gatehouse.TargetChanges, error) {
 	c, err := gatehouse.CallerFrom(ctx)
@@ -61,8 +61,8 @@ func (g *Gate) TargetReported(
 				return nil, err
 			}
 			all.Marked += part.Marked
-			// The loop ends even if a call marks nothing: the next call does not list the actions that were marked,
-			// decided or expired in the meantime.
+			// The loop terminates, even if one call marks nothing: the next call no longer lists the actions that were
+			// marked, decided or expired in the meantime.
 			if !part.More {
 				return all, nil
 			}

@@ -127,7 +127,7 @@ func (p *Proxy) nextRound(ctx context.Context, f *frame, c *call) []byte {
 			"tools/call: the gate asks for no input: inputResponses must be empty",
 		)
 	}
-	r, err := p.openRound(c)
+	r, err := p.verifyRound(c)
 	if err != nil {
 		return errorFrame(f.id, codeInvalidParams, "tools/call: the requestState is not valid: "+err.Error()+
 			". Nothing was carried out by this. Send the call without it: it joins the action that is open")

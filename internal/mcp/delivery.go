@@ -75,7 +75,8 @@ func (p *Proxy) answer(frame []byte) bool {
 	return err == nil
 }
 
-// answerHeld sends the answer to a request in held.
+// answerHeld sends the answer to a request that begin handled, and records whether the client got the answer; if out
+// only queues answers, answerHeld records only a failure.
 func (p *Proxy) answerHeld(id, frame []byte) {
 	if sent := p.answer(frame); !sent || !p.queued {
 		p.delivered(id, sent)

@@ -50,8 +50,8 @@ var (
 	errLate  = errors.New("it has expired")
 )
 
-// sealRound signs a round of a call.
-func (p *Proxy) sealRound(c *call, r round) (string, error) {
+// signRound signs a round of a call.
+func (p *Proxy) signRound(c *call, r round) (string, error) {
 	key, err := p.Folder.roundKey()
 	if err != nil {
 		return "", err
@@ -72,8 +72,8 @@ func (p *Proxy) roundMAC(key []byte, c *call, payload string) []byte {
 	return m.Sum(nil)
 }
 
-// openRound checks the requestState of a call and marks it as used.
-func (p *Proxy) openRound(c *call) (*round, error) {
+// verifyRound checks the requestState of a call and marks it as used.
+func (p *Proxy) verifyRound(c *call) (*round, error) {
 	payload, signature, ok := strings.Cut(text(c.state), ".")
 	if !ok || len(payload) > maxState {
 		return nil, errState
@@ -106,7 +106,7 @@ func (p *Proxy) again(f *frame, c *call, key string, a *gatehouse.Action) []byte
 	if metaVersion(f) == "" || c.rounds+1 >= maxRounds {
 		return nil
 	}
-	state, err := p.sealRound(c, round{
+	state, err := p.signRound(c, round{
 		Action: a.ID, Key: key, Until: time.Now().Add(roundLife).Unix(), Nonce: rand.Text(), Count: c.rounds + 1,
 	})
 	if err != nil {

@@ -147,7 +147,7 @@ func TestRoundsHostile(t *testing.T) {
 	}
 	used := fresh()
 	p.say(t, `{"text":"a"}`, used)
-	expired, err := p.sealRound(&call{tool: "write", arguments: `{"text":"a"}`}, round{
+	expired, err := p.signRound(&call{tool: "write", arguments: `{"text":"a"}`}, round{
 		Action: "act_a_1", Until: time.Now().Add(-time.Second).Unix(), Nonce: "n",
 	})
 	must(t, err)

@@ -24,8 +24,8 @@ func (l *ConfigChecker) OpenSecrets(ctx context.Context, cfg *config.Config, dat
 	}
 }
 
-// OpenPolicies reads the active policies of the store, by which ungated changes are judged. The store is not migrated:
-// servers may use it at the same time.
+// OpenPolicies reads the active policies of the store: by them, the check determines which changes agents can make
+// without a person's decision. The store is not migrated: servers may use it at the same time.
 func (l *ConfigChecker) OpenPolicies(ctx context.Context, cfg *config.Config, data, databaseURL string) {
 	if l.Offline {
 		return

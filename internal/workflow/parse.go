@@ -324,7 +324,7 @@ func (p *parser) node(n *yaml.Node, what string, r *reads, count *int, depth int
 		}
 		return out
 	}
-	if n.ShortTag() != "!!str" {
+	if !form.IsText(n) {
 		return node{literal: p.JSON(n)}
 	}
 	return p.textNode(n, what, r, count)

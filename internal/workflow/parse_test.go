@@ -208,6 +208,7 @@ func TestParseRefuses(t *testing.T) {
 		{steps("- {id: a, uses: transform, with: {'${{ x }}': 1}}"), "3:35: with: a key cannot contain an expression"},
 		{steps("- {id: a, uses: transform, with: 012}"), `3:34: "012" means something else in YAML`},
 		{steps("- {id: a, uses: transform, with: 2026-01-01}"), "means something else in YAML"},
+		{steps("- {id: a, uses: transform, with: {n: [1e400]}}"), `"1e400" means something else in YAML`},
 		{steps("- id: a\n  uses: transform\n  with:\n    deep: |\n      one\n      two ${{ input.x +\n        nope }} three"),
 			"9:9: with: there is no fact"},
 		{steps("- {id: a, uses: transform, with: [" + strings.Repeat("'${{ 1 }}',", 501) + "]}"),

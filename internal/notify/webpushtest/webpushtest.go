@@ -67,7 +67,7 @@ type Browser struct {
 	refused []string
 }
 
-// Push is a message as the browser shows it, with the headers that the service used.
+// Push is a message as the browser shows it, with headers of the sender's request.
 type Push struct {
 	Title, Body, Navigate, Tag string
 	Urgency, Topic             string
@@ -258,7 +258,10 @@ func (b *Browser) decrypt(body []byte) ([]byte, error) {
 	}
 	salt, size := body[:16], int(binary.BigEndian.Uint32(body[16:20]))
 	sender, record := body[fixed:fixed+int(body[20])], body[fixed+int(body[20]):]
-	if size < 18 || len(record) > size {
+	switch {
+	case size < 18:
+		return nil, errors.New("the record size is below 18")
+	case len(record) > size:
 		return nil, errors.New("more than one record")
 	}
 	public, err := ecdh.P256().NewPublicKey(sender)

@@ -7,7 +7,7 @@ import (
 	"github.com/gatehouse-dev/gatehouse/internal/store/shared"
 )
 
-// receiptRow is the result of a call.
+// receiptRow holds the columns of a receipt that is inserted.
 type receiptRow struct {
 	Tenant                            string
 	ID                                string
@@ -48,7 +48,7 @@ w AS (
 )
 SELECT CASE WHEN (SELECT count(*) FROM w) = $19 THEN 0 ELSE gatehouse_refuse('GH002') END`)
 
-// InsertReceipt stores the result of a call. The push must exist.
+// InsertReceipt stores a receipt. Its push must exist.
 func (t *tx) InsertReceipt(c *gatehouse.Receipt) error {
 	if err := t.Owns(c.Tenant); err != nil {
 		return err

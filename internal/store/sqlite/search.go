@@ -148,9 +148,10 @@ func (t *readTx) NextSearchBlock() (*gatehouse.SearchBlock, error) {
 	return shared.BuildSearchBlock(block, list), nil
 }
 
-// PutSearchBlock stores a block. It replaces rows that the block still has from before
-// rewindIndex moved the mark back. SQLite reuses a row number only after the last row is
-// deleted, so the block has the same actions if their number and the last id are the same.
+// PutSearchBlock stores a block. It returns ErrConflict if the block's actions or the mark have changed since
+// NextSearchBlock read them. The actions are the same if their number and the last id are: SQLite reuses a row
+// number only after the last row is deleted. The inserts replace rows that the block still has from before
+// rewindIndex moved the mark back.
 func (t *tx) PutSearchBlock(b *gatehouse.SearchBlock) error {
 	first := b.Number * shared.SearchBlockRows
 	mark, err := t.number(`SELECT block FROM action_word_mark`)

@@ -24,7 +24,7 @@ type stmt struct {
 	// numbers holds, for each parameter, the number in its name ($1, $2 and so on), which is the number of its
 	// argument. It is nil if the parameters have no such names: then they have the order of the arguments.
 	numbers []int
-	// buf is C memory that holds the bound texts until the next bind.
+	// buf is C memory that holds the bound strings and blobs until the next bind.
 	buf    uintptr
 	size   int
 	column int32
@@ -221,5 +221,5 @@ func (s *stmt) Hash() (h [32]byte) {
 // Blob returns a copy of the next column's bytes.
 func (s *stmt) Blob() []byte { return append([]byte(nil), s.raw()...) }
 
-// JSON reads a text.
+// JSON reads a TEXT column.
 func (s *stmt) JSON() gatehouse.JSON { return gatehouse.JSON(s.raw()) }

@@ -55,11 +55,11 @@ type Store struct {
 	clock     atomic.Int64 // the highest reading so far, in microseconds
 	lagLogged atomic.Int64 // when logStandstill last logged, in seconds since 1970
 	readers   chan *conn
-	writer    *writer
-	// checkpointer and writer are nil in a ReadOnlyStore. Then nothing is cached,
-	// because another process may write the file.
+	// writer and checkpointer are nil in a ReadOnlyStore.
+	writer       *writer
 	checkpointer *checkpointer
-	credentials  credentials
+	// credentials is not used in a ReadOnlyStore, because another process may write the file.
+	credentials credentials
 
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -141,7 +141,7 @@ func (s *Store) Close() error {
 		for range cap(s.readers) {
 			s.closeErr = errors.Join(s.closeErr, (<-s.readers).close())
 		}
-		// Closing the last connection checkpoints and removes the log.
+		// Closing the last connection checkpoints and removes the write-ahead log.
 		s.closeErr = errors.Join(s.closeErr, s.checkpointer.close(), s.writer.close(), s.lock.release())
 	})
 	return s.closeErr
@@ -172,7 +172,7 @@ func (s *Store) now(advance bool) time.Time {
 	}
 }
 
-// maxSilentLag is how far the wall clock may be behind the stored clock before the
+// maxSilentLag is how far the wall clock may be behind the store's clock before the
 // store logs it. Until the wall clock has caught up, the store's time does not advance, so holds,
 // retries and expiries do not end.
 const maxSilentLag = 10 * time.Second

@@ -39,7 +39,7 @@ func (s *suite) pending(change ...func(*gatehouse.Action)) *gatehouse.Action {
 	return a
 }
 
-// full returns an action with most fields of a proposal set, and with texts that are hard to store.
+// full returns an action with most fields of a proposal set, and with strings that are hard to store.
 func (s *suite) full(at time.Time) *gatehouse.Action {
 	added, removed := 3, 1
 	return s.action(at, func(a *gatehouse.Action) {
@@ -164,7 +164,8 @@ func (s *suite) in(status gatehouse.Status) *gatehouse.Action {
 	return a
 }
 
-// move returns an ActionMove with the times, the failure and the reversal's id that the target state requires.
+// move returns an ActionMove with the flags and the failure that the target state requires. For reversed, a's own id
+// stands for the reversal's.
 func move(a *gatehouse.Action, from, to gatehouse.Status) gatehouse.ActionMove {
 	m := gatehouse.ActionMove{ID: a.ID, From: from, To: to, Decided: from == gatehouse.StatusPending,
 		Finished: to.Finished()}
