@@ -20,28 +20,29 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 		return nil, errors.New("postgres: PGSERVICE is set, and would apply to this connector too: unset it, and give " +
 			"the gate's own database by its URL")
 	}
-	parts, query, err := postgresParts(dsn)
+	parts, err := pgurl.Split(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
+	query := parts.Parameters
 	for _, name := range []string{"service", "servicefile", "passfile"} {
 		if query.Has(name) {
 			return nil, fmt.Errorf("postgres: %s is not supported", name)
 		}
 	}
-	whole := closed(dsn, parts, query, "prefer")
+	whole := closed(dsn, parts, "prefer")
 	if err := pgurl.Check(whole); err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	if parts.user == "" && query.Get("user") == "" {
+	if parts.User == "" && query.Get("user") == "" {
 		return nil, errors.New("postgres: the address names no user")
 	}
-	if parts.hosts == "" && query.Get("host") == "" {
+	if parts.Hosts == "" && query.Get("host") == "" {
 		return nil, errors.New("postgres: the address names no host")
 	}
 	cfg, err := pgx.ParseConfig(whole)
 	if err == nil && !query.Has("sslmode") && !allLocal(cfg) {
-		cfg, err = pgx.ParseConfig(closed(dsn, parts, query, "require"))
+		cfg, err = pgx.ParseConfig(closed(dsn, parts, "require"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
@@ -84,42 +85,21 @@ func allLocal(cfg *pgx.ConnConfig) bool {
 // isLocal reports whether a host is this one. An absolute path is a Unix socket on this host.
 func isLocal(host string) bool { return filepath.IsAbs(host) || isLoopback(host) }
 
-// dsnParts are parts of postgres://user:password@host:port,host:port/database.
-type dsnParts struct {
-	user, hosts, database string
-	hasPassword           bool
-}
-
-// postgresParts splits a DSN as the driver does: user and password end at the first @ before a slash. net/url refuses
-// several hosts.
-func postgresParts(dsn string) (p dsnParts, query url.Values, err error) {
-	_, rest, _ := strings.Cut(dsn, "://")
-	if i := strings.IndexAny(rest, "@/"); i >= 0 && rest[i] == '@' {
-		p.user, _, p.hasPassword = strings.Cut(rest[:i], ":")
-		rest = rest[i+1:]
-	}
-	rest, parameters, _ := strings.Cut(rest, "?")
-	p.hosts, p.database, _ = strings.Cut(rest, "/")
-	if query, err = url.ParseQuery(parameters); err != nil {
-		err = errors.New("the parameters after the ? cannot be read")
-	}
-	return p, query, err
-}
-
 // closed adds the parameters that a DSN lacks, so that the driver takes none of them from the environment. mode is the
 // default of sslmode.
-func closed(dsn string, parts dsnParts, query url.Values, mode string) string {
+func closed(dsn string, parts *pgurl.Parts, mode string) string {
+	query := parts.Parameters
 	rest := url.Values{"passfile": {""}}
 	set := func(name, value string, given bool) {
 		if !given && !query.Has(name) {
 			rest.Set(name, value)
 		}
 	}
-	set("password", "", parts.hasPassword)
-	set("dbname", "", parts.database != "" || query.Has("database"))
+	set("password", "", parts.HasPassword)
+	set("dbname", "", parts.Database != "" || query.Has("database"))
 	// An IPv6 address has its colons in brackets. If there are several hosts, a host without a port has the default port.
-	set("port", "5432", strings.Contains(parts.hosts[strings.LastIndex(parts.hosts, "]")+1:], ":") ||
-		strings.Contains(parts.hosts, ","))
+	set("port", "5432", strings.Contains(parts.Hosts[strings.LastIndex(parts.Hosts, "]")+1:], ":") ||
+		strings.Contains(parts.Hosts, ","))
 	for name, value := range map[string]string{
 		"options": "", "sslmode": mode, "sslcert": "", "sslkey": "", "sslrootcert": "", "sslpassword": "",
 		"sslcertmode": "allow", "sslsni": "1", "sslnegotiation": "postgres", "target_session_attrs": "any",

@@ -59,7 +59,11 @@ func (c *credentials) addFromURL(text string) {
 // password.
 func urlParts(text string) (password string, parameters url.Values, err error) {
 	if scheme, _, _ := strings.Cut(text, ":"); scheme == "postgres" || scheme == "postgresql" {
-		return pgurl.Parts(text)
+		parts, err := pgurl.Split(text)
+		if err != nil {
+			return "", nil, err
+		}
+		return parts.Password, parts.Parameters, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil {

@@ -74,20 +74,35 @@ func cutScheme(address string) (rest string, isURL bool) {
 	return rest, isURL
 }
 
-// Parts returns the password and the parameters of a URL as the driver reads them, without its defaults. Of several
-// values of a parameter, the driver uses the last. A URL that can be parsed in more than one way, and an address that
-// is no URL, are errors, which contain no part of the address.
-func Parts(address string) (password string, parameters url.Values, err error) {
+// Parts are the parts of postgres://user:password@host:port,host:port/database?name=value as the driver reads them,
+// without its defaults.
+type Parts struct {
+	User, Password  string
+	HasPassword     bool
+	Hosts, Database string
+	// Parameters has all values of each parameter; the driver uses the last.
+	Parameters url.Values
+}
+
+// Split returns the parts of a URL. A URL that can be parsed in more than one way, and an address that is no URL, are
+// errors, which contain no part of the address.
+func Split(address string) (*Parts, error) {
 	rest, isURL := cutScheme(address)
 	if !isURL || !plain(rest) {
-		return "", nil, errURL
+		return nil, errURL
 	}
-	user, _, query := split(rest)
-	_, password, _ = strings.Cut(user, ":")
-	if password, err = decode(password); err != nil {
-		return "", nil, errURL
+	var p Parts
+	var errs [3]error
+	credentials, place, query := split(rest)
+	user, password, hasPassword := strings.Cut(credentials, ":")
+	hosts, database, _ := strings.Cut(place, "/")
+	p.User, errs[0] = decode(user)
+	p.Password, errs[1] = decode(password)
+	p.Database, errs[2] = decode(database)
+	if errors.Join(errs[:]...) != nil {
+		return nil, errURL
 	}
-	parameters = url.Values{}
+	p.HasPassword, p.Hosts, p.Parameters = hasPassword, hosts, url.Values{}
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
@@ -96,11 +111,11 @@ func Parts(address string) (password string, parameters url.Values, err error) {
 		n, nameErr := decode(rawName)
 		value, valueErr := decode(rawValue)
 		if nameErr != nil || valueErr != nil || strings.Count(pair, "=") != 1 {
-			return "", nil, errURL
+			return nil, errURL
 		}
-		parameters.Add(n, value)
+		p.Parameters.Add(n, value)
 	}
-	return password, parameters, nil
+	return &p, nil
 }
 
 // decode decodes a part of a URL as libpq does: a plus sign is no space, and spaces at both ends are ignored.

@@ -80,8 +80,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestParts: the password and the parameters are those that the driver reads.
-func TestParts(t *testing.T) {
+// TestSplit: user, password, database and parameters are those that the driver reads.
+func TestSplit(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
 		"postgres://gate:pw@db/gate":                                     true,
@@ -99,7 +99,7 @@ func TestParts(t *testing.T) {
 		"mysql://gate:pw@db/gate":                                        false,
 		"host=db user=gate password=pw x=1":                              false,
 	} {
-		password, parameters, err := Parts(address)
+		parts, err := Split(address)
 		if (err == nil) != good {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -110,10 +110,10 @@ func TestParts(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", address, err)
 		}
-		got := []string{password}
-		want := []string{driver.Password}
+		got := []string{parts.User, parts.Password, parts.Database}
+		want := []string{driver.User, driver.Password, driver.Database}
 		for _, n := range []string{"x", "y"} {
-			values := append([]string{""}, parameters[n]...)
+			values := append([]string{""}, parts.Parameters[n]...)
 			got, want = append(got, values[len(values)-1]), append(want, driver.RuntimeParams[n])
 		}
 		if !slices.Equal(got, want) {
