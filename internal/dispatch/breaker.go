@@ -228,11 +228,12 @@ func (j *job) reportToBreaker(s sign, failure *connector.Error) {
 	j.breakers.ended(j.push.Tenant, j.push.Connector, j.trial, s, failure)
 }
 
-// cause says why the calls of a connector are stopped.
-func (b *breakers) cause(tenant, name string) string {
+// cause says why the calls of a connector are stopped, without the message of the last failure: readers of a push that
+// waits need not be readers of the action that failed.
+func (b *breakers) cause(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.by[name].cause(tenant)
+	return b.by[name].cause("")
 }
 
 // cause says why the breaker opened. The message of the last failure is only for the tenant of its

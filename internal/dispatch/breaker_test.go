@@ -96,17 +96,18 @@ func TestAnHourOfOutage(t *testing.T) {
 			if o.calls != 5 {
 				t.Fatalf("%d calls before the breaker was open, want 5", o.calls)
 			}
-			const cause = "too many calls in a row have failed, the last with http_503: the target answered 503"
+			const code = "too many calls in a row have failed, the last with http_503"
+			const cause = code + ": the target answered 503"
 			if s := d.Breakers("default"); len(s) != 1 || s[0].State != "open" || s[0].ErrorCode != "http_503" ||
 				s[0].Connector != "shop" || s[0].Cause != cause {
 				t.Fatalf("%+v", s)
 			}
-			// The message is only for the tenant of the call.
-			if s := d.Breakers("other"); s[0].Cause != "too many calls in a row have failed, the last with http_503" {
+			// The message is only for the tenant of the call, and not for readers of other actions.
+			if s := d.Breakers("other"); s[0].Cause != code {
 				t.Fatalf("%+v", s)
 			}
 			if s := b.state(actions[19]); s.push.Status != gatehouse.PushQueued || s.push.ErrorCode != "breaker_open" ||
-				s.push.LastError != cause || s.push.Attempts != 0 {
+				s.push.LastError != code || s.push.Attempts != 0 {
 				t.Fatalf("one that waits: %+v", s.push)
 			}
 			for range 60 * 6 { // an hour, in steps of ten seconds

@@ -119,7 +119,7 @@ func (j *job) run(ctx context.Context) (outcome string, took time.Duration, err 
 func (j *job) prepare(ctx context.Context) (call *connector.Call, outcome string, err error) {
 	end := func(outcome string, err error) (*connector.Call, string, error) { return nil, outcome, err }
 	if wait := j.atBreaker(ctx); wait > 0 {
-		return end(j.putBack(ctx, wait, codeBreakerOpen, j.breakers.cause(j.push.Tenant, j.push.Connector)))
+		return end(j.putBack(ctx, wait, codeBreakerOpen, j.breakers.cause(j.push.Connector)))
 	}
 	if j.clean = j.first(); !j.clean {
 		if more, outcome, err := j.inspect(ctx); !more {
