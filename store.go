@@ -254,6 +254,9 @@ type PushReader interface {
 	// of its own. readBy selects by the actions, as in ActionFilter.
 	ListMirror(readBy, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(readBy, cursor string, limit int) (Page[*CorpusEntry], error)
+	// DueInLane returns when the push of a lane that has waited longest fell due, zero if
+	// none is due at Now, and whether an unexpired lease on a push of the lane exists.
+	DueInLane(lane string) (since time.Time, leased bool, err error)
 }
 
 // DueTenant is a tenant with due pushes. InFlight counts its pushes in picking and
@@ -270,15 +273,29 @@ type PushShare struct {
 	Limit, Most int
 }
 
+// LaneClaim selects due pushes for an outside worker.
+type LaneClaim struct {
+	// Owner and Lease are the lease of what is claimed.
+	Owner string
+	Lease time.Duration
+	// Lanes are names of connectors.
+	Lanes []string
+	// Operations restricts the lanes that it names to these operations.
+	Operations map[string][]string
+	// Proposer restricts the claim to actions that the principal with this id proposed; "" for all.
+	Proposer string
+	// Limit is the largest number of pushes.
+	Limit int
+}
+
 // PushWriter writes pushes and receipts.
 type PushWriter interface {
 	InsertPush(p *Push) error
 	// LockPush is FindPush that locks the row.
 	LockPush(id string) (*Push, error)
-	// ClaimLane claims up to limit due pushes of the tenant in the named lanes for
-	// an outside worker, as ClaimPushes does. Pushes in a lane belong to no share.
-	// A nonempty proposer selects only actions that this principal proposed.
-	ClaimLane(owner string, lease time.Duration, proposer string, lanes []string, limit int) ([]*Push, error)
+	// ClaimLane claims due pushes of the tenant for an outside worker, as ClaimPushes does.
+	// Pushes in a lane belong to no share.
+	ClaimLane(c LaneClaim) ([]*Push, error)
 	// UpdatePush writes every mutable column of p, guarded by status and generation
 	// as they were read; the write may raise p.Generation.
 	UpdatePush(p *Push, from PushStatus, generation int) error

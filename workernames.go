@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// WorkerNames are the names of the principals that may lease one kind of work, such as the pushes of a connector. Nil
-// permits every principal with the role worker.
+// WorkerNames are the names or ids of the principals that may lease one kind of work, such as the pushes of a
+// connector. Nil permits every principal with the role worker.
 type WorkerNames []string
 
 // Validate refuses an empty list, which would permit nobody, and texts that cannot name a principal.
@@ -27,7 +27,8 @@ func (w WorkerNames) Validate() error {
 // Permit returns an error with code worker_not_allowed unless the principal may lease the work, which the error calls
 // what.
 func (w WorkerNames) Permit(p *Principal, what string) error {
-	if w == nil || slices.ContainsFunc(w, func(name string) bool { return strings.EqualFold(name, p.Name) }) {
+	is := func(name string) bool { return name == p.ID || strings.EqualFold(name, p.Name) }
+	if w == nil || slices.ContainsFunc(w, is) {
 		return nil
 	}
 	return E(CodeWorkerNotAllowed, "other principals carry out %s: see its workers in the configuration", what)

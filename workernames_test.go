@@ -4,7 +4,7 @@ import "testing"
 
 func TestWorkerNames(t *testing.T) {
 	t.Parallel()
-	teller := &Principal{Name: "Teller"}
+	teller := &Principal{ID: "prn_1", Name: "Teller"}
 	for _, c := range []struct {
 		names     WorkerNames
 		valid     bool
@@ -12,6 +12,7 @@ func TestWorkerNames(t *testing.T) {
 	}{
 		{nil, true, true},
 		{WorkerNames{"clerk", "teller"}, true, true},
+		{WorkerNames{"prn_1"}, true, true},
 		{WorkerNames{"clerk"}, true, false},
 		{WorkerNames{}, false, false},
 		{WorkerNames{"teller", "no name"}, false, true},

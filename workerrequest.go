@@ -3,6 +3,8 @@ package gatehouse
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -243,10 +245,12 @@ func (p *StepProposal) Validate() error {
 type PushLeaseRequest struct {
 	// Connectors are names of connectors of type worker.
 	Connectors []string `json:"connectors"`
+	// Operations selects, of the connectors that it names, only pushes of these operations.
+	Operations map[string][]string `json:"operations,omitempty"`
 	// Own selects only pushes of actions that the caller proposed.
 	Own bool `json:"own,omitempty"`
-	// ProposedBy selects only pushes of actions that the principal with this id proposed; "" selects all. It excludes
-	// Own.
+	// ProposedBy selects only pushes of actions that the principal with this name or id proposed; "" selects all. It
+	// excludes Own.
 	ProposedBy string   `json:"proposed_by,omitempty"`
 	Max        int      `json:"max,omitempty"`
 	Wait       Duration `json:"wait,omitempty"`
@@ -258,6 +262,18 @@ type PushLeaseRequest struct {
 func (r *PushLeaseRequest) Validate() error {
 	var v Violations
 	checkLeaseNames(&v, "/connectors", r.Connectors)
+	for _, connector := range slices.Sorted(maps.Keys(r.Operations)) {
+		pointer := "/operations" + JoinPointer(connector)
+		if !slices.Contains(r.Connectors, connector) {
+			v.Add(pointer, "must be one of connectors")
+		}
+		if n := len(r.Operations[connector]); n == 0 || n > MaxLeaseNames {
+			v.Add(pointer, "must have 1 to %d names", MaxLeaseNames)
+		}
+		for i, operation := range r.Operations[connector] {
+			checkText(&v, fmt.Sprintf("%s/%d", pointer, i), operation, 128)
+		}
+	}
 	if r.Own && r.ProposedBy != "" {
 		v.Add("/proposed_by", "must be absent when own is true")
 	}

@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -25,7 +27,8 @@ type Guard struct {
 }
 
 // NewGuard makes a guard whose calls wait for patience, or an hour when it is 0. The client's key
-// needs the roles proposer and worker.
+// needs the role proposer for calls, and the role worker to run functions: a call that may run none waits for
+// [Guard.Work] in another program.
 func NewGuard(c *Client, patience time.Duration) *Guard {
 	return &Guard{
 		client: c, patience: cmp.Or(patience, time.Hour), lease: gatehouse.DefaultStepLease,
@@ -175,7 +178,7 @@ func (g *Guard) Work(ctx context.Context, own bool) error {
 	}
 	g.mu.Unlock()
 	for ctx.Err() == nil {
-		err := g.once(ctx, connectors, own, 5*time.Second, nil)
+		_, err := g.once(ctx, connectors, own, 5*time.Second, nil)
 		if err != nil && ctx.Err() == nil {
 			if refused(err) {
 				return err
@@ -187,9 +190,10 @@ func (g *Guard) Work(ctx context.Context, own bool) error {
 }
 
 // settle waits until an action is finished or the patience is over, and carries out approved
-// actions meanwhile. cause is the function's error for this action.
+// actions meanwhile, unless the server leaves that to other principals. cause is the function's error for this action.
 func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.Action, cause, err error) {
 	causes := make(map[string]error)
+	until := gatehouse.UntilDecided
 	for deadline := time.Now().Add(g.patience); ; {
 		for a.Status == gatehouse.StatusSuperseded && a.Superseded != "" {
 			if a, err = g.find(ctx, a.Superseded, deadline); err != nil {
@@ -200,13 +204,17 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 		switch {
 		case a.Status.Finished() || left <= 0:
 			return a, causes[a.ID], nil
-		case a.Status == gatehouse.StatusPending:
-			if a, err = g.client.WaitAction(ctx, a.ID, left, gatehouse.UntilDecided); err != nil {
+		case a.Status == gatehouse.StatusPending || until == gatehouse.UntilFinished:
+			if a, err = g.client.WaitAction(ctx, a.ID, left, until); err != nil {
 				return nil, nil, err
 			}
 			continue
 		}
-		if err := g.once(ctx, []string{a.Connector}, true, time.Second, causes); err != nil {
+		if leased, err := g.once(ctx, []string{a.Connector}, true, time.Second, causes); err != nil {
+			if leased == 0 && othersWork(err) {
+				until = gatehouse.UntilFinished
+				continue
+			}
 			if refused(err) || ctx.Err() != nil {
 				return nil, nil, err
 			}
@@ -218,6 +226,12 @@ func (g *Guard) settle(ctx context.Context, a *gatehouse.Action) (_ *gatehouse.A
 			return nil, nil, err
 		}
 	}
+}
+
+// othersWork reports whether the server lets only other principals carry out the change.
+func othersWork(err error) bool {
+	code := gatehouse.CodeOf(err)
+	return refused(err) && (code == gatehouse.CodeRoleRequired || code == gatehouse.CodeWorkerNotAllowed)
 }
 
 // find reads an action. It outlasts an outage of the server until the deadline.
@@ -233,24 +247,38 @@ func (g *Guard) find(ctx context.Context, id string, deadline time.Time) (*gateh
 	}
 }
 
-// once leases a push and carries it out.
+// once leases a push and carries it out. It returns how many it has leased.
 func (g *Guard) once(
 	ctx context.Context, connectors []string, own bool, wait time.Duration, causes map[string]error,
-) error {
+) (leased int, err error) {
 	pushes, err := g.client.LeasePushes(ctx, gatehouse.PushLeaseRequest{
-		Connectors: connectors, Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),
+		Connectors: connectors, Operations: g.operations(connectors), Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for i := range pushes {
 		// The end of ctx does not interrupt a change in progress.
 		if err := g.carryOut(context.WithoutCancel(ctx), &pushes[i], causes); err != nil &&
 			gatehouse.CodeOf(err) != gatehouse.CodeLeaseLost {
-			return err
+			return len(pushes), err
 		}
 	}
-	return nil
+	return len(pushes), nil
+}
+
+// operations names the operations that have a function: other programs carry out the rest. A connector with more
+// functions than a request may name is left out.
+func (g *Guard) operations(connectors []string) map[string][]string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := make(map[string][]string, len(connectors))
+	for _, connector := range connectors {
+		if tools := g.tools[connector]; len(tools) > 0 && len(tools) <= gatehouse.MaxLeaseNames {
+			out[connector] = slices.Sorted(maps.Keys(tools))
+		}
+	}
+	return out
 }
 
 func (g *Guard) carryOut(ctx context.Context, p *gatehouse.LeasedPush, causes map[string]error) error {

@@ -53,6 +53,42 @@ func busy() (int, http.Header, string) {
 	return http.StatusServiceUnavailable, http.Header{"Content-Type": {"application/problem+json"}}, `{"code":"busy"}`
 }
 
+// TestGuardThatMayNotWork: a call that may not lease asks for a lease once, and waits; one that may not report ends.
+func TestGuardThatMayNotWork(t *testing.T) {
+	t.Parallel()
+	for refused, want := range map[string]gatehouse.Code{"lease": "", "fail": gatehouse.CodeRoleRequired} {
+		t.Run(refused, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, leases := time.Now(), 0
+				c, err := New("http://gatehouse", "k", WithHTTPClient(&http.Client{
+					Transport: answers(func(r *http.Request) (int, http.Header, string) {
+						body := `{"id":"act_1","connector":"x","status":"approved"}`
+						if strings.HasSuffix(r.URL.Path, "/lease") {
+							leases++
+							body = `[{"push":{"id":"psh_1","connector":"x"},"lease":{"generation":1}}]`
+						}
+						if strings.HasSuffix(r.URL.Path, "/"+refused) {
+							return http.StatusForbidden, http.Header{"Content-Type": {"application/problem+json"}},
+								`{"code":"role_required"}`
+						}
+						return http.StatusOK, http.Header{"Content-Type": {"application/json"}}, body
+					}),
+				}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				a := &gatehouse.Action{ID: "act_1", Status: gatehouse.StatusApproved}
+				_, _, err = NewGuard(c, 10*time.Second).settle(t.Context(), a)
+				waited := time.Since(began) >= 10*time.Second
+				if gatehouse.CodeOf(err) != want || leases != 1 || waited != (want == "") {
+					t.Errorf("after %s and %d requests for a lease: %v", time.Since(began), leases, err)
+				}
+			})
+		})
+	}
+}
+
 // TestGuardLosesItsLease: while the server does not answer, the function's context ends with the lease.
 func TestGuardLosesItsLease(t *testing.T) {
 	t.Parallel()

@@ -100,8 +100,8 @@ func (s *Server) pushLeaseRoutes() []route {
 			method: "POST", path: "/pushes/lease", name: "leasePushes", tag: tagWorkers,
 			summary: "Lease pushes of connectors of type worker",
 			doc: "Leases approved changes to carry out once, each under its idempotency_key. own limits the lease to " +
-				"actions that the caller proposed, proposed_by to those of the principal with this id. max, wait and lease " +
-				"are as for steps.",
+				"actions that the caller proposed, proposed_by to those of the principal with this name or id, operations to those " +
+				"operations of the connectors that it names. max, wait and lease are as for steps.",
 			roles: workers, codes: workerNotAllowed, status: http.StatusOK, out: typeOf[[]gatehouse.LeasedPush](),
 			example: `{"connectors":["crm"]}`,
 			handler: body((*gatehouse.PushLeaseRequest).Validate, func(

@@ -24,8 +24,8 @@ type Runs struct {
 
 // RunTool sets the workers of one tool.
 type RunTool struct {
-	// Workers are the names of the principals that may lease the tool's steps. By default, every principal with the
-	// role worker may.
+	// Workers are the names or ids of the principals that may lease the tool's steps, of all tenants. Steps of other
+	// tools are for every principal with the role worker.
 	Workers []string `yaml:"workers"`
 }
 
@@ -110,6 +110,9 @@ func (r *Runs) validate(path string) error {
 	for name, t := range sorted(r.Tools) {
 		if !gatehouse.ValidName(name) {
 			return fail("tools", "%s cannot name a tool", gatehouse.Quote(name))
+		}
+		if t.Workers == nil {
+			t.Workers = []string{}
 		}
 		if err := gatehouse.WorkerNames(t.Workers).Validate(); err != nil {
 			return fail("tools."+name+".workers", "%v", err)

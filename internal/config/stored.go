@@ -129,6 +129,10 @@ func connectorsOf(path string, raw map[string]yaml.Node) (map[string]Connector, 
 			return nil, fmt.Errorf("%s:%d:%d: floor: must be 1 to 5; leave the key out for the default", path,
 				zero.Line, zero.Column)
 		}
+		if workers := child(&node, "workers"); workers != nil && workers.ShortTag() == "!!null" {
+			return nil, fmt.Errorf("%s:%d:%d: workers: the list is empty; leave the key out for every principal with the "+
+				"role worker", path, workers.Line, workers.Column)
+		}
 		if why := entry.concurrencyProblem(); why != "" {
 			return nil, fmt.Errorf("%s: concurrency: %s", entry.At(), why)
 		}

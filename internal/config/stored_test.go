@@ -66,6 +66,7 @@ func TestConnectorsOfTheStore(t *testing.T) {
 		"connectors: {a: {tenants: [acme, '']}}": `tenants: "" cannot name a tenant`,
 		"connectors: {a: {type: http, operations: {b: {floor: 0}}}}":                 "1:54: floor: must be 1 to 5",
 		"connectors: {a: {type: sql, entities: {b: {operations: {d: {floor: 0}}}}}}": "floor: must be 1 to 5",
+		"connectors: {a: {type: mcp, workers: }}":                                    "1:38: workers: the list is empty",
 		"connectors: {a b: {type: x}}":                                               "cannot name a connector",
 		"connectors: {crm: {}, crm: {}}":                                             "already defined",
 	} {

@@ -17,20 +17,17 @@ import (
 type Outside struct{ *Dispatcher }
 
 // MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of the connectors.
-func (d Outside) MayLease(p *gatehouse.Principal, connectors []string) error {
-	return d.targets.MayLease(p, connectors)
+func (d Outside) MayLease(ctx context.Context, p *gatehouse.Principal, connectors []string) error {
+	return d.targets.MayLease(ctx, p, connectors)
 }
 
-// Lease claims up to n due pushes of a tenant's connectors of type worker or mcp, records the intent of each, and
-// returns them. Pushes that fail the last checks are settled or put back, and not returned. A non-empty proposer
-// restricts the claim to that principal's proposals.
-func (d Outside) Lease(
-	ctx context.Context, tenant, owner, proposer string, lanes []string, n int, lease time.Duration,
-) ([]gatehouse.LeasedPush, error) {
+// Lease claims due pushes of a tenant's connectors of type worker or mcp, records the intent of each, and returns
+// them. Pushes that fail the last checks are settled or put back, and not returned.
+func (d Outside) Lease(ctx context.Context, tenant string, c gatehouse.LaneClaim) ([]gatehouse.LeasedPush, error) {
 	var pushes []*gatehouse.Push
 	claimed := d.now()
 	err := d.store.Update(ctx, tenant, func(tx gatehouse.Tx) (err error) {
-		pushes, err = tx.ClaimLane(owner, lease, proposer, lanes, n)
+		pushes, err = tx.ClaimLane(c)
 		return err
 	})
 	if err != nil {
@@ -38,7 +35,7 @@ func (d Outside) Lease(
 	}
 	out := make([]gatehouse.LeasedPush, 0, len(pushes))
 	for _, p := range pushes {
-		j := d.outsideJob(p, owner, claimed, lease)
+		j := d.outsideJob(p, c.Owner, claimed, c.Lease)
 		call, outcome, err := j.prepare(ctx)
 		if err != nil {
 			// When the lease ends, a rescue queues the push again, or ends it as unknown.

@@ -369,7 +369,9 @@ func TestNoWorkerRevealsASecret(t *testing.T) {
 			b.targets = b.targets.WithSecrets([]string{echoedSecret})
 			a := b.approve(func(_ *gatehouse.Action, p *gatehouse.Push) { p.Lane = "shop" })
 			o := Outside{b.dispatcher(testConfig())}
-			leased, err := o.Lease(t.Context(), "default", "prn_worker", "", []string{"shop"}, 1, time.Minute)
+			leased, err := o.Lease(t.Context(), "default", gatehouse.LaneClaim{
+				Owner: "prn_worker", Lease: time.Minute, Lanes: []string{"shop"}, Limit: 1,
+			})
 			if err != nil || len(leased) != 1 {
 				t.Fatalf("leased %d, %v", len(leased), err)
 			}

@@ -243,8 +243,13 @@ func (r *Registry) Lane(tenant, name string) string {
 }
 
 // MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of all the named
-// connectors. Names of no connector count for nothing.
-func (r *Registry) MayLease(p *gatehouse.Principal, names []string) error {
+// connectors, and with code busy if the newest connectors of the store cannot be loaded here: they may name others.
+func (r *Registry) MayLease(ctx context.Context, p *gatehouse.Principal, names []string) error {
+	if slices.ContainsFunc(names, r.mayBeOutdated) {
+		if err := r.refresh(ctx); err != nil {
+			return gatehouse.E(gatehouse.CodeBusy, "the newest connectors of the store cannot be used here: %v", err)
+		}
+	}
 	for _, name := range names {
 		c, _ := r.Lookup(p.Tenant, name)
 		if o, ok := c.(connector.Outside); ok {

@@ -257,3 +257,50 @@ func TestClip(t *testing.T) {
 		t.Errorf("%d bytes, ends in %q", len(long), long[len(long)-6:])
 	}
 }
+
+// ofWorkers is a connector whose changes workers carry out.
+type ofWorkers struct {
+	bare
+	names gatehouse.WorkerNames
+}
+
+func (o ofWorkers) Workers() gatehouse.WorkerNames { return o.names }
+
+// TestMayLease: the workers are those of the newest connectors in the store, which this process may not have loaded.
+func TestMayLease(t *testing.T) {
+	t.Parallel()
+	r, err := NewRegistry(Target{Name: "own", Connector: ofWorkers{}}, Target{Name: "direct", Connector: bare{}})
+	must(t, err)
+	var broken error
+	loads := 0
+	r.SetRefresh(func(context.Context) error {
+		loads++
+		r.Replace([]Target{
+			{Name: "own", Connector: ofWorkers{}},
+			{Name: "bank", Connector: ofWorkers{names: gatehouse.WorkerNames{"teller"}}, Stored: true},
+		}, nil, Secrets{})
+		return broken
+	})
+	may := func(worker string, names ...string) gatehouse.Code {
+		t.Helper()
+		return gatehouse.CodeOf(r.MayLease(t.Context(), &gatehouse.Principal{Name: worker, Tenant: "default"}, names))
+	}
+	if code := may("clerk", "own", "direct"); code != "" || loads != 0 {
+		t.Errorf("a connector of the configuration: %q after %d loads", code, loads)
+	}
+	for _, names := range [][]string{{"bank"}, {"own", "bank"}, {"unknown", "bank"}} {
+		if code := may("clerk", names...); code != gatehouse.CodeWorkerNotAllowed {
+			t.Errorf("%v: %q", names, code)
+		}
+		if code := may("teller", names...); code != "" {
+			t.Errorf("its worker, %v: %q", names, code)
+		}
+	}
+	broken = errors.New("an unknown type")
+	if code := may("teller", "bank"); code != gatehouse.CodeBusy {
+		t.Errorf("connectors that cannot be loaded: %q", code)
+	}
+	if code := may("clerk", "own"); code != "" {
+		t.Errorf("a connector of the configuration: %q", code)
+	}
+}

@@ -74,12 +74,21 @@ func TestWorkersOfAConnector(t *testing.T) {
 				t.Errorf("%+v: %+v, %v", r, got, err)
 			}
 		}
-		_, err := lease("teller", gatehouse.PushLeaseRequest{Own: true, ProposedBy: w.people["bot"].ID})
-		if gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
-			t.Errorf("own and proposed_by: %v", err)
+		for _, r := range []gatehouse.PushLeaseRequest{
+			{Own: true, ProposedBy: w.people["bot"].ID}, {ProposedBy: "nobody"}, {Operations: map[string][]string{"erp": {"post"}}},
+			{Operations: map[string][]string{"bank": {}}}, {Operations: map[string][]string{"bank": make([]string, 51)}},
+		} {
+			if got, err := lease("teller", r); gatehouse.CodeOf(err) != gatehouse.CodeInvalid {
+				t.Errorf("%+v: %+v, %v", r, got, err)
+			}
+		}
+		other := gatehouse.PushLeaseRequest{Operations: map[string][]string{"bank": {"other"}}}
+		if got, err := lease("teller", other); err != nil || len(got) > 0 {
+			t.Errorf("another operation: %+v, %v", got, err)
 		}
 		for agent, want := range map[string]*gatehouse.Action{"clerk": others, "bot": own} {
-			got, err := lease("teller", gatehouse.PushLeaseRequest{ProposedBy: w.people[agent].ID})
+			proposer := map[string]string{"clerk": "Clerk", "bot": w.people["bot"].ID}[agent]
+			got, err := lease("teller", gatehouse.PushLeaseRequest{ProposedBy: proposer})
 			w.must(err)
 			if len(got) != 1 || got[0].ActionID != want.ID {
 				t.Fatalf("leased for %s: %+v", agent, got)

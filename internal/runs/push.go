@@ -3,6 +3,7 @@ package runs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -13,12 +14,8 @@ import (
 // worker's report settles a push as the result of a connector does.
 type Outside interface {
 	// MayLease returns an error with code worker_not_allowed unless a principal may lease the pushes of the connectors.
-	MayLease(p *gatehouse.Principal, connectors []string) error
-	// Lease claims due pushes: of all actions, or, when proposer is not "", of that
-	// principal's actions only.
-	Lease(
-		ctx context.Context, tenant, owner, proposer string, connectors []string, n int, lease time.Duration,
-	) ([]gatehouse.LeasedPush, error)
+	MayLease(ctx context.Context, p *gatehouse.Principal, connectors []string) error
+	Lease(ctx context.Context, tenant string, c gatehouse.LaneClaim) ([]gatehouse.LeasedPush, error)
 	Heartbeat(ctx context.Context, tenant, id string, generation int, holds func(owner string) bool,
 		lease time.Duration) (*gatehouse.LeaseState, error)
 	Complete(ctx context.Context, tenant, id string, holds func(owner string) bool,
@@ -49,20 +46,42 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err != nil {
 		return nil, err
 	}
-	q.Max, q.Lease = cmp.Or(q.Max, 1), cmp.Or(q.Lease, defaultLease)
-	owner, proposer := ownerOf(c, q.Worker), q.ProposedBy
-	if q.Own {
-		proposer = c.Principal.ID
+	claim := gatehouse.LaneClaim{
+		Owner: ownerOf(c, q.Worker), Lease: cmp.Or(q.Lease, defaultLease).D(), Lanes: q.Connectors,
+		Operations: q.Operations, Limit: cmp.Or(q.Max, 1),
+	}
+	switch {
+	case q.Own:
+		claim.Proposer = c.Principal.ID
+	case q.ProposedBy != "":
+		if claim.Proposer, err = r.proposerID(ctx, c, q.ProposedBy); err != nil {
+			return nil, err
+		}
 	}
 	var list []gatehouse.LeasedPush
 	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), []string{usecase.TopicPush}, func() (_ bool, err error) {
-		if err := outside.MayLease(c.Principal, q.Connectors); err != nil {
+		if err := outside.MayLease(ctx, c.Principal, q.Connectors); err != nil {
 			return false, err
 		}
-		list, err = outside.Lease(ctx, c.Principal.Tenant, owner, proposer, q.Connectors, q.Max, q.Lease.D())
+		list, err = outside.Lease(ctx, c.Principal.Tenant, claim)
 		return len(list) > 0, err
 	})
 	return usecase.OrEmpty(list), err
+}
+
+// proposerID returns the id of a principal that is named by its id or name.
+func (r *Runs) proposerID(ctx context.Context, c *gatehouse.Caller, idOrName string) (id string, err error) {
+	err = r.Store.View(ctx, c.Principal.Tenant, func(tx gatehouse.ReadTx) error {
+		p, err := tx.FindPrincipal(idOrName)
+		if errors.Is(err, gatehouse.ErrNotFound) {
+			return gatehouse.Violations{{Pointer: "/proposed_by", Detail: "names no principal of this tenant"}}.Err()
+		}
+		if err == nil {
+			id = p.ID
+		}
+		return err
+	})
+	return id, err
 }
 
 // HeartbeatPush renews the lease of a push.

@@ -22,7 +22,7 @@ type guardRefund struct {
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	s, creds := serveSource(t,
-		`{connectors: {erp: {type: worker, operations: {refund: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`)
+		`{connectors: {erp: {type: worker, operations: {refund: {}, ship: {}}}}, dispatch: {hold: 0s, backoff: [100ms]}}`)
 	admin := servetest.MustClient(t, s.URL, *creds)
 	api := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent,
 		gatehouse.RoleProposer, gatehouse.RoleWorker)
@@ -96,6 +96,22 @@ func TestGuard(t *testing.T) {
 		t.Errorf("another attempt: %q, %v after %d runs", out, err, runs.Load())
 	}
 
+	// What another program carries out waits for that program.
+	ship, _, err := api.Propose(t.Context(), &gatehouse.Proposal{
+		ActionType: "ship", Connector: "erp", Operation: "ship", ProposedChange: `{"order":"S-1"}`,
+		Target: gatehouse.Target{EntityType: "order", EntityRef: "S-1"},
+	})
+	must(t, err)
+	servetest.DecideOnly(t, admin, gatehouse.Approve)
+	if out, err := calls(refund, guardRefund{Order: "S-2"}, gatehouse.Approve); err != nil {
+		t.Errorf("beside another program's change: %q, %v", out, err)
+	}
+	ship, err = api.FindAction(t.Context(), ship.ID)
+	must(t, err)
+	if ship.Status != gatehouse.StatusApproved || ship.Push.Attempts != 0 {
+		t.Errorf("another program's change is %s after %d attempts", ship.Status, ship.Push.Attempts)
+	}
+
 	// A revision for another target does not run.
 	a, err := refund.Propose(t.Context(), guardRefund{Order: "G-6"})
 	must(t, err)
@@ -136,5 +152,55 @@ func TestGuard(t *testing.T) {
 	if err := client.NewGuard(servetest.MustClient(t, s.URL, gatehouse.Credentials{Key: "gth_wrong"}),
 		0).Work(t.Context(), true); err == nil {
 		t.Error("a worker with a wrong key continues")
+	}
+}
+
+// TestGuardInTwoPrograms: an agent that may not carry out changes waits for the worker that does.
+func TestGuardInTwoPrograms(t *testing.T) {
+	t.Parallel()
+	s, creds := serveSource(t,
+		`{connectors: {erp: {type: worker, workers: [refunder], operations: {refund: {}}}}, dispatch: {hold: 0s}}`)
+	admin := servetest.MustClient(t, s.URL, *creds)
+	guarded := func(g *client.Guard, by string) *client.GuardedFunc[guardRefund, string] {
+		f, err := client.Guarded(g, client.GuardTool[guardRefund]{
+			ActionType: "refund", Connector: "erp", Operation: "refund",
+			Target: func(r guardRefund) gatehouse.Target {
+				return gatehouse.Target{EntityType: "order", EntityRef: r.Order}
+			},
+		}, func(context.Context, guardRefund) (string, error) { return "refunded by " + by, nil })
+		must(t, err)
+		return f
+	}
+	worker := client.NewGuard(servetest.NewClient(t, s.Gate, s.URL, creds, "refunder", gatehouse.KindService,
+		gatehouse.RoleWorker), 0)
+	guarded(worker, "refunder")
+
+	for refusal, roles := range map[gatehouse.Code][]gatehouse.Role{
+		gatehouse.CodeRoleRequired:     {gatehouse.RoleProposer},
+		gatehouse.CodeWorkerNotAllowed: {gatehouse.RoleProposer, gatehouse.RoleWorker},
+	} {
+		name := string(refusal)
+		api := servetest.NewClient(t, s.Gate, s.URL, creds, name, gatehouse.KindAgent, roles...)
+		impatient := client.NewGuard(api, 100*time.Millisecond)
+		refund := guarded(impatient, name)
+		_, err := refund.Propose(t.Context(), guardRefund{Order: name})
+		must(t, err)
+		servetest.DecideOnly(t, admin, gatehouse.Approve)
+		if out, err := refund.Call(t.Context(), guardRefund{Order: name}); !errors.Is(err, client.ErrWaiting) {
+			t.Errorf("%s without a worker: %q, %v", name, out, err)
+		}
+		if err := impatient.Work(t.Context(), true); gatehouse.CodeOf(err) != refusal {
+			t.Errorf("%s works: %v", name, err)
+		}
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- worker.Work(ctx, false) }()
+		out, err := guarded(client.NewGuard(api, time.Minute), name).Call(t.Context(), guardRefund{Order: name})
+		if err != nil || out != "refunded by refunder" {
+			t.Errorf("%s with a worker: %q, %v", name, out, err)
+		}
+		stop()
+		must(t, <-ended)
 	}
 }

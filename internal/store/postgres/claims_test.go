@@ -32,6 +32,7 @@ func TestClaimPlans(t *testing.T) {
 			[]any{"w", int64(1), int64(1), []string{"default"}, []int64{5}, []int64{3}, int64(0), int64(0)}},
 		"marks": {pushMarks, nil},
 		"next":  {nextPush, []any{"", shared.MaxText, int64(0), int64(0), []string{"acme"}}},
+		"lane":  {dueInLane, []any{"default", "erp", int64(0)}},
 	} {
 		rows, err := c.Query(ctx, `EXPLAIN `+q.sql, append([]any{pgx.QueryExecModeCacheStatement}, q.args...)...)
 		if err != nil {

@@ -379,6 +379,10 @@ WITH due AS MATERIALIZED (
   WHERE tenant = $4 AND status = 'queued' AND lane <> '' AND lane = ANY ($5::text[]) AND due_at <= $3
     AND ($7 = '' OR EXISTS (
       SELECT 1 FROM action a WHERE a.tenant = push.tenant AND a.id = push.action_id AND a.proposer_id = $7))
+    AND (lane <> ALL ($8::text[]) OR EXISTS (
+      SELECT 1 FROM action a JOIN proposal p USING (seq)
+      JOIN unnest($8::text[], $9::text[]) AS o(lane, operation) ON o.operation = p.operation
+      WHERE a.tenant = push.tenant AND a.id = push.action_id AND o.lane = push.lane))
   ORDER BY due_at, seq LIMIT $6 FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE push h SET status = 'picking', generation = h.generation + 1, lease_owner = $1, lease_until = $2,
@@ -390,15 +394,43 @@ RETURNING h.tenant, h.id, h.action_id, h.connector, h.idempotency_key, h.digest,
   h.target_says, h.closed_at, h.closed_by, h.closed_reason, h.put_back`
 
 // ClaimLane claims due pushes for one external worker. No two workers get the same push.
-func (t *tx) ClaimLane(
-	owner string, lease time.Duration, proposer string, lanes []string, limit int,
-) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimLane(c gatehouse.LaneClaim) (list []*gatehouse.Push, err error) {
 	now := t.Now()
+	restricted, operations := []string{}, []string{} // pairs
+	for lane, named := range c.Operations {
+		for _, operation := range named {
+			restricted, operations = append(restricted, lane), append(operations, operation)
+		}
+	}
 	err = t.lockAndRead(nil, ask(claimLane, func(r *row) error { list = append(list, shared.ScanPush(r)); return nil },
-		owner, now.Add(lease), now, t.tenant, lanes, int64(limit), proposer))
+		c.Owner, now.Add(c.Lease), now, t.tenant, c.Lanes, int64(c.Limit), c.Proposer, restricted, operations))
 	t.wrote = t.wrote || len(list) > 0
 	slices.SortStableFunc(list, shared.ByDueTime)
 	return list, err
+}
+
+// dueInLane reads the head of push_due_lane, and looks for a lease in push_lease: its ORDER BY leaves no other index.
+const dueInLane = `
+SELECT (
+    SELECT due_at FROM push
+    WHERE tenant = $1 AND status = 'queued' AND lane <> '' AND lane = $2 AND due_at <= $3
+    ORDER BY due_at, seq LIMIT 1
+  ), (
+    SELECT lease_until FROM push
+    WHERE tenant = $1 AND status IN ('picking', 'sent') AND lane <> '' AND lane = $2 AND lease_until > $3
+    ORDER BY lease_until LIMIT 1
+  ) IS NOT NULL`
+
+// DueInLane returns when the first push of a lane fell due, and whether one is leased.
+func (t *readTx) DueInLane(lane string) (since time.Time, leased bool, err error) {
+	err = t.one(dueInLane, func(r *row) error {
+		if at := r.TimePtr(); at != nil {
+			since = *at
+		}
+		leased = r.Bool()
+		return nil
+	}, t.tenant, lane, t.Now())
+	return since, leased, err
 }
 
 // pushUpdate is a push with its new values, and the status and the generation that its holder read.

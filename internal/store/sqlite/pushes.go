@@ -297,32 +297,53 @@ func (t *tx) ClaimPushes(
 }
 
 const claimLane = `
-UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?, lease_until = ?,
-  picked_at = ?
+UPDATE OR ROLLBACK push SET status = 'picking', generation = generation + 1, lease_owner = ?1, lease_until = ?2,
+  picked_at = ?3
 WHERE seq IN (
   SELECT seq FROM push INDEXED BY push_due_lane
-  WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ?
-  AND (? = '' OR EXISTS (
-    SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?))
-  ORDER BY due_at, seq LIMIT ?) RETURNING ` + pushColumns
+  WHERE tenant = ?4 AND status = 'queued' AND lane <> '' AND lane = ?5 AND due_at <= ?3
+  AND (?6 = '' OR EXISTS (
+    SELECT 1 FROM action a WHERE a.seq = push.action_seq AND a.proposer_id = ?6))
+  AND (?7 = '[]' OR EXISTS (
+    SELECT 1 FROM proposal p, json_each(?7) o WHERE p.seq = push.action_seq AND p.operation = o.value))
+  ORDER BY due_at, seq LIMIT ?8) RETURNING ` + pushColumns
 
 // ClaimLane claims due pushes for one external worker, lane by lane.
-func (t *tx) ClaimLane(
-	owner string, lease time.Duration, proposer string, lanes []string, limit int,
-) (list []*gatehouse.Push, err error) {
+func (t *tx) ClaimLane(c gatehouse.LaneClaim) (list []*gatehouse.Push, err error) {
 	t.lastPush = nil
-	for _, lane := range lanes {
-		if len(list) >= limit {
+	for _, lane := range c.Lanes {
+		if len(list) >= c.Limit {
 			break
 		}
-		taken, err := t.pushes(claimLane, owner, t.at.Add(lease), t.at, t.tenant, lane, t.at, proposer, proposer,
-			limit-len(list))
+		operations := "[]"
+		if named := c.Operations[lane]; len(named) > 0 {
+			operations = string(gatehouse.MustJSON(named))
+		}
+		taken, err := t.pushes(claimLane, c.Owner, t.at.Add(c.Lease), t.at, t.tenant, lane, c.Proposer, operations,
+			c.Limit-len(list))
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, taken...)
 	}
 	return list, nil
+}
+
+const (
+	dueInLane = `SELECT due_at FROM push INDEXED BY push_due_lane
+WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ? ORDER BY due_at, seq LIMIT 1`
+	leasedInLane = `SELECT count(*) FROM (SELECT 1 FROM push INDEXED BY push_lease_lane
+WHERE lane <> '' AND status IN ('picking', 'sent') AND lease_until > ? AND tenant = ? AND lane = ? LIMIT 1)`
+)
+
+// DueInLane reads the first due push of a lane, and looks for a lease.
+func (t *readTx) DueInLane(lane string) (since time.Time, leased bool, err error) {
+	err = t.each(dueInLane, func(r *stmt) error { since = r.Time(); return nil }, t.tenant, lane, t.at)
+	if err != nil {
+		return since, false, err
+	}
+	n, err := t.number(leasedInLane, t.at, t.tenant, lane)
+	return since, n != 0, err
 }
 
 const (

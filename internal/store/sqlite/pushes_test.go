@@ -170,6 +170,29 @@ func TestPushesByStatusReadNoOther(t *testing.T) {
 	}
 }
 
+// TestLanesReadTheirHead: by their query plans, DueInLane reads only due pushes of the lane, and only unexpired leases.
+func TestLanesReadTheirHead(t *testing.T) {
+	t.Parallel()
+	s := openTest(t, Config{})
+	for sql, want := range map[string]string{
+		dueInLane:    "SEARCH push USING INDEX push_due_lane (tenant=? AND lane=? AND due_at<?)",
+		leasedInLane: "SEARCH push USING INDEX push_lease_lane (lease_until>?)",
+	} {
+		view(t, s, func(tx gatehouse.ReadTx) error {
+			var plan []string
+			err := tx.(*readTx).each(`EXPLAIN QUERY PLAN `+sql, func(row *stmt) error {
+				_, _, _ = row.Int(), row.Int(), row.Int()
+				plan = append(plan, row.Text())
+				return nil
+			}, "default", "erp", 0)
+			if all := strings.Join(plan, "\n"); !strings.Contains(all, want) || strings.Contains(all, "TEMP B-TREE") {
+				t.Errorf("%s\n%s\nwant %s", sql, all, want)
+			}
+			return err
+		})
+	}
+}
+
 func connOf(t gatehouse.Tx) *conn { return t.(*tx).c }
 
 func viewQueues(t *testing.T, s *Store, fn func(gatehouse.ReadQueues) error) {

@@ -16,14 +16,15 @@ func (s *suite) inLane(name, lane string) (p *gatehouse.Push) {
 
 func (s *suite) claimLane(tenant string, limit int, lanes ...string) (got []*gatehouse.Push) {
 	s.Helper()
-	return s.claimLaneOf(tenant, "", limit, lanes...)
+	return s.claimLaneBy(tenant, gatehouse.LaneClaim{Lanes: lanes, Limit: limit})
 }
 
-// claimLaneOf claims pushes of one proposer.
-func (s *suite) claimLaneOf(tenant, proposer string, limit int, lanes ...string) (got []*gatehouse.Push) {
+// claimLaneBy claims pushes by other conditions, too.
+func (s *suite) claimLaneBy(tenant string, c gatehouse.LaneClaim) (got []*gatehouse.Push) {
 	s.Helper()
+	c.Owner, c.Lease = "outside", time.Minute
 	s.as(tenant).update(func(tx gatehouse.Tx) (err error) {
-		got, err = tx.ClaimLane("outside", time.Minute, proposer, lanes, limit)
+		got, err = tx.ClaimLane(c)
 		return err
 	})
 	return got
@@ -55,14 +56,28 @@ func (s *suite) lanes() {
 	if got := s.claimLane("acme", 10, "shop", ""); len(got) != 0 {
 		s.Errorf("%d pushes of other lanes", len(got))
 	}
-	if got := s.claimLaneOf("acme", "prn_stranger", 10, "erp", "crm"); len(got) != 0 {
-		s.Errorf("%d pushes of another principal's actions", len(got))
+	both := []string{"erp", "crm"}
+	for name, c := range map[string]gatehouse.LaneClaim{
+		"another principal's actions":  {Proposer: "prn_stranger"},
+		"other operations":             {Operations: map[string][]string{"erp": {"other", "x"}, "crm": {"other"}}},
+		"an operation of another lane": {Operations: map[string][]string{"erp": {"none"}, "crm": {"none"}, "shop": {"update"}}},
+	} {
+		c.Lanes, c.Limit = both, 10
+		if got := s.claimLaneBy("acme", c); len(got) != 0 {
+			s.Errorf("%d pushes of %s", len(got), name)
+		}
 	}
 	own := s.inLane("acme", "own")
 	var a *gatehouse.Action
 	s.as("acme").view(func(tx gatehouse.ReadTx) (err error) { a, err = tx.FindAction(own.ActionID); return err })
-	if got := s.claimLaneOf("acme", a.ProposerID, 10, "own"); len(got) != 1 || got[0].ID != own.ID {
+	if got := s.claimLaneBy("acme", gatehouse.LaneClaim{Lanes: []string{"own"}, Limit: 10, Proposer: a.ProposerID,
+		Operations: map[string][]string{"own": {"other", a.Operation}}}); len(got) != 1 || got[0].ID != own.ID {
 		s.Errorf("claimed %d of the proposer's own, want 1", len(got))
+	}
+	first := s.inLane("acme", "first")
+	if got := s.claimLaneBy("acme", gatehouse.LaneClaim{Lanes: []string{"first", "erp"}, Limit: 10,
+		Operations: map[string][]string{"erp": {"other"}}}); len(got) != 1 || got[0].ID != first.ID {
+		s.Errorf("claimed %d of the lane without named operations, want 1", len(got))
 	}
 	got := s.claimLane("acme", 1, "erp", "crm")
 	if len(got) != 1 {
@@ -91,4 +106,68 @@ func (s *suite) lanes() {
 	if again := s.claimLane("acme", 10, p.Lane); len(again) != 1 || again[0].Generation != 2 {
 		s.Errorf("put back and claimed again: %d", len(again))
 	}
+}
+
+// dueInLane checks how long a lane's pushes have waited, and which lanes have a lease.
+func (s *suite) dueInLane() {
+	s.newTenants("acme", "beta")
+	look := func(when, tenant, lane string, due time.Time, held bool) {
+		s.Helper()
+		s.as(tenant).view(func(tx gatehouse.ReadTx) error {
+			since, leased, err := tx.DueInLane(lane)
+			if !since.Equal(due) || leased != held {
+				s.Errorf("%s, the lane %q of %s: due since %s, leased %v; want %s, %v", when, lane, tenant, since, leased,
+					due, held)
+			}
+			return err
+		})
+	}
+	write := func(p *gatehouse.Push, to gatehouse.PushStatus) {
+		s.Helper()
+		from := p.Status
+		p.Status = to
+		s.as(p.Tenant).update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, from, p.Generation) })
+	}
+	var none time.Time
+	look("empty", "acme", "erp", none, false)
+	first, second, theirs := s.inLane("acme", "erp"), s.inLane("acme", "erp"), s.inLane("beta", "erp")
+	s.queuedOf("acme", 2, time.Hour)
+	if got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 1}); len(got) != 1 {
+		s.Fatalf("the dispatcher claimed %d, want 1", len(got))
+	}
+	look("queued", "acme", "erp", first.NotBefore, false)
+	look("queued", "beta", "erp", theirs.NotBefore, false)
+	look("queued", "acme", "crm", none, false)
+	look("the dispatcher's own pushes", "acme", "", none, false)
+
+	first = s.claimLane("acme", 1, "erp")[0]
+	look("one is leased", "acme", "erp", second.NotBefore, true)
+	look("another tenant's is leased", "beta", "erp", theirs.NotBefore, false)
+	look("another lane's is leased", "acme", "crm", none, false)
+	again := s.now()
+	first.LeaseOwner, first.LeaseUntil, first.NextAttempt = "", nil, &again
+	write(first, gatehouse.PushQueued)
+	look("put back, and due after the second", "acme", "erp", second.NotBefore, false)
+	second = s.claimLane("acme", 1, "erp")[0]
+	look("the second is leased", "acme", "erp", again, true)
+	first = s.claimLane("acme", 1, "erp")[0]
+	look("both are leased", "acme", "erp", none, true)
+	later := again.Add(time.Hour)
+	first.LeaseOwner, first.LeaseUntil, first.NextAttempt = "", nil, &later
+	write(first, gatehouse.PushQueued)
+	look("the first is not due", "acme", "erp", none, true)
+	second.Attempts = 1
+	write(second, gatehouse.PushSent)
+	look("the second is sent", "acme", "erp", none, true)
+	write(second, gatehouse.PushApplied)
+	look("the second is applied before the end of its lease", "acme", "erp", none, false)
+
+	s.inLane("acme", "crm")
+	s.as("acme").update(func(tx gatehouse.Tx) error {
+		_, err := tx.ClaimLane(gatehouse.LaneClaim{
+			Owner: "outside", Lease: time.Microsecond, Lanes: []string{"crm"}, Limit: 1,
+		})
+		return err
+	})
+	look("the lease has ended", "acme", "crm", none, false)
 }

@@ -97,6 +97,7 @@ func Run(t *testing.T, open func(t *testing.T) gatehouse.Store) {
 		{"ClaimBound", (*suite).claimBound},
 		{"DueTenants", (*suite).dueTenants},
 		{"Lanes", (*suite).lanes},
+		{"DueInLane", (*suite).dueInLane},
 		{"NextExcept", (*suite).nextExcept},
 		{"Leases", (*suite).leases},
 		{"Receipts", (*suite).receipts},

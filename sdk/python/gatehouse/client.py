@@ -129,17 +129,22 @@ class Client:
 
     def lease_pushes(
         self, connectors: Sequence[str], *, own: bool = False, most: int = 1, wait: float = 30, lease: float = 60,
-        worker: str = "",
+        worker: str = "", proposed_by: str = "", operations: Optional[Dict[str, Sequence[str]]] = None,
     ) -> List[LeasedPush]:
         """Leases approved changes of connectors of type worker, or waits for some (at most 60 seconds).
 
-        own limits them to changes that this key's principal proposed. The call is not
-        retried: leases whose answer was lost expire.
+        own limits them to changes that this key's principal proposed, proposed_by to those of the principal with this
+        name or id, operations to the operations of the connectors that it names. The call is not retried: leases whose answer
+        was lost expire.
         """
-        body = {
+        body: Dict[str, Any] = {
             "connectors": list(connectors), "own": own, "max": most, "wait": _seconds(wait), "lease": _seconds(lease),
             "worker": worker,
         }
+        if proposed_by:
+            body["proposed_by"] = proposed_by
+        if operations:
+            body["operations"] = {connector: list(names) for connector, names in operations.items()}
         return self._call("POST", "/pushes/lease", body, once=False, timeout=wait + 30)
 
     def heartbeat_push(self, push_id: str, generation: int, *, lease: float = 60) -> Dict[str, Any]:

@@ -22,7 +22,7 @@ import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Dict, List, Optional, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Coroutine, Dict, List, Optional, Sequence, TypeVar, Union
 
 from .client import Client, _left
 from .errors import APIError, NoEffect, NoResult, Unreachable, outcome_of
@@ -101,7 +101,7 @@ class Gate:
         """
         while not stop.is_set():
             try:
-                for push in self.client.lease_pushes(list(self._tools), own=own, wait=5, lease=self._lease):
+                for push in self._leased(list(self._tools), own, 5):
                     self._carry_out(push, {}, _Caller())
             except (APIError, Unreachable) as error:
                 stop.wait(_pause_after(error, 2))
@@ -138,6 +138,7 @@ class Gate:
         end = time.monotonic() + self._patience
         action = self.client.propose(tool.proposal(args, kwargs, caller))
         mine: Dict[str, _Ran] = {}
+        works = tool.run == "function"
         while True:
             while action["status"] == "superseded" and action.get("superseded_by"):
                 action = self.client.get(action["superseded_by"], patience=_left(end))
@@ -147,10 +148,11 @@ class Gate:
             wait = min(60.0, left)
             if action["status"] == "pending":
                 action = self.client.get(action["id"], wait=wait, until="decided", patience=left)
-            elif tool.run == "connector":
-                action = self.client.get(action["id"], wait=wait, patience=left)
+            elif works:
+                works = self._work_once(tool.connector, end, mine, caller)
+                action = self.client.get(action["id"], patience=_left(end))
             else:
-                action = self._work_once(tool.connector, action, end, mine, caller)
+                action = self.client.get(action["id"], wait=wait, patience=left)
         ran = mine.get(action["id"])
         failed = outcome_of(action)
         if failed is not None:
@@ -159,16 +161,28 @@ class Gate:
             return action
         return ran.result if ran and ran.error is None else _kept(action)
 
-    def _work_once(
-        self, connector: str, action: Action, end: float, mine: "Dict[str, _Ran]", caller: "_Caller",
-    ) -> Action:
-        """Carries out any push that can be leased, also of other calls, and reads the action again."""
+    def _work_once(self, connector: str, end: float, mine: "Dict[str, _Ran]", caller: "_Caller") -> bool:
+        """Carries out any push that can be leased, also of other calls; False: the gate leaves it to other workers."""
+        pushes: List[LeasedPush] = []
         try:
-            for push in self.client.lease_pushes([connector], own=True, wait=1, lease=self._lease):
+            pushes = self._leased([connector], True, 1)
+            for push in pushes:
                 self._carry_out(push, mine, caller)
         except (APIError, Unreachable) as error:
+            if not pushes and isinstance(error, APIError) and error.code in ("role_required", "worker_not_allowed"):
+                return False
             caller.gone.wait(min(_pause_after(error, 1), _left(end) or 0))
-        return self.client.get(action["id"], patience=_left(end))
+        return True
+
+    def _leased(self, connectors: Sequence[str], own: bool, wait: float) -> List[LeasedPush]:
+        """Leases pushes of the operations that have a function: other programs carry out the rest.
+
+        A connector with more functions than a request may name is left out of operations.
+        """
+        operations = {
+            connector: list(self._tools[connector]) for connector in connectors if 0 < len(self._tools[connector]) <= 50
+        }
+        return self.client.lease_pushes(connectors, own=own, wait=wait, lease=self._lease, operations=operations)
 
     def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
         """Runs a push's function under its lease, and reports the result."""

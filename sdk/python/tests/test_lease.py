@@ -7,7 +7,7 @@ import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from gatehouse import Client, Failed, Gate, NoEffect, Unknown, Waiting
+from gatehouse import APIError, Client, Failed, Gate, NoEffect, Unknown, Waiting
 from gatehouse.gate import _failure, _in_thread, _receipt
 from world import Call
 
@@ -84,6 +84,7 @@ class LeaseTest(unittest.TestCase):
         self.routes["complete"] = complete
         call = Call(self.tool(lambda: "paid")).end()
         self.assertEqual((call.error, call.result), (None, "paid"))
+        self.assertEqual(self.body("lease")["operations"], {"c": ["pay"]})  # other programs carry out the rest
 
     def test_a_result_is_not_reported_after_the_end_of_its_lease(self):
         self.lease_once()
@@ -113,6 +114,24 @@ class LeaseTest(unittest.TestCase):
 
         call = Call(self.tool(busy)).end()
         self.assertEqual((call.error, call.result), (None, "paid there"))
+
+    def test_another_process_carries_out_what_this_key_may_not(self):
+        applied = {**APPROVED[2], "status": "applied", "receipt": {"response_metadata": {"result": "paid there"}}}
+        for code in ("role_required", "worker_not_allowed"):
+            self.gate = self.make()
+            self.seen.clear()
+            self.routes["lease"] = lambda: (403, {}, {"code": code, "retryable": False})
+            self.routes["act_1"] = lambda: APPROVED if self.count("act_1") < 3 else (200, {}, applied)
+            call = Call(self.tool(lambda: "paid here")).end()
+            self.assertEqual((call.error, call.result, self.count("lease")), (None, "paid there", 1))
+            with self.assertRaises(APIError) as refused:
+                self.gate.work(threading.Event())
+            self.assertEqual(refused.exception.code, code)
+
+    def test_a_key_that_may_not_report_ends_the_call(self):
+        self.lease_once()
+        self.routes["complete"] = lambda: (403, {}, {"code": "role_required", "retryable": False})
+        self.assertEqual(getattr(Call(self.tool(lambda: "paid")).end().error, "code", None), "role_required")
 
     def test_a_heartbeat_that_hangs_does_not_hold_up_the_next(self):
         self.lease_once()

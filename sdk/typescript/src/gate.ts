@@ -14,7 +14,7 @@
 import { Client, leftUntil, now, seconds, sleep, underWay } from "./client.ts";
 import { APIError, GatehouseError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
 import { canonical, parse, stringify, survives, type Json } from "./json.ts";
-import type { Action, LeasedPush, Proposal, PushFailure, Target } from "./types.ts";
+import type { Action, LeasedPush, LeaseRequest, Proposal, PushFailure, Target } from "./types.ts";
 
 const longestResult = 12 << 10; // bytes; a receipt holds 16 KiB
 const longestDetail = 1000; // characters
@@ -134,9 +134,8 @@ export class Gate {
    * APIError when the gate refuses the worker itself, or its report of a result.
    */
   async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
-    const request = { connectors: [...this.#tools.keys()], own: options.own ?? false, wait: "5s",
-      lease: seconds(this.#lease) };
     while (!signal.aborted) {
+      const request = this.#request([...this.#tools.keys()], options.own ?? false, "5s");
       try {
         for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, new Map());
       } catch (error) {
@@ -149,6 +148,7 @@ export class Gate {
   /** Waits, carries out, and returns the result or throws. */
   async #go(tool: Tool, action: Action, end: number, signal: AbortSignal | undefined): Promise<unknown> {
     const mine = new Map<string, Ran>();
+    let works = !tool.byConnector;
     for (;;) {
       while (action.status === "superseded" && action.superseded_by) {
         action = await this.client.get(action.superseded_by, { patience: leftUntil(end), signal });
@@ -157,8 +157,11 @@ export class Gate {
       if (patience <= 0 || !(action.status === "pending" || underWay(action))) break;
       const waiting = { wait: Math.min(60, patience), patience, signal };
       if (action.status === "pending") action = await this.client.get(action.id, { ...waiting, until: "decided" });
-      else if (tool.byConnector) action = await this.client.get(action.id, waiting);
-      else action = await this.#workOnce(tool.connector, action, end, mine, signal);
+      else if (!works) action = await this.client.get(action.id, waiting);
+      else {
+        works = await this.#workOnce(tool.connector, end, mine, signal);
+        action = await this.client.get(action.id, { patience: leftUntil(end), signal });
+      }
     }
     const ran = mine.get(action.id);
     const failed = outcomeOf(action, ran?.error);
@@ -167,17 +170,33 @@ export class Gate {
     return ran && !("error" in ran) ? ran.result : kept(action);
   }
 
-  /** Carries out any push that can be leased, also of other calls, and reads the action again. */
-  async #workOnce(connector: string, action: Action, end: number, mine: Map<string, Ran>,
-    signal: AbortSignal | undefined): Promise<Action> {
+  /** Carries out any push that can be leased, also of other calls; false: the gate leaves it to other workers. */
+  async #workOnce(connector: string, end: number, mine: Map<string, Ran>,
+    signal: AbortSignal | undefined): Promise<boolean> {
+    let pushes: LeasedPush[] = [];
     try {
-      const request = { connectors: [connector], own: true, wait: "1s", lease: seconds(this.#lease) };
-      for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, mine);
+      pushes = await this.client.leasePushes(this.#request([connector], true, "1s"), { signal });
+      for (const push of pushes) await this.#carryOut(push, mine);
     } catch (error) {
       signal?.throwIfAborted();
+      if (pushes.length === 0 && error instanceof APIError &&
+        ["role_required", "worker_not_allowed"].includes(error.code)) return false;
       await sleep(Math.min(pauseAfter(error, 1), Math.max(0, end - now())), signal);
     }
-    return this.client.get(action.id, { patience: leftUntil(end), signal });
+    return true;
+  }
+
+  /**
+   * A request for pushes of the operations that have a function: other programs carry out the rest. A connector
+   * with more functions than a request may name is left out of operations.
+   */
+  #request(connectors: string[], own: boolean, wait: string): LeaseRequest {
+    const operations: Record<string, string[]> = {};
+    for (const connector of connectors) {
+      const names = [...this.#tools.get(connector)?.keys() ?? []];
+      if (names.length > 0 && names.length <= 50) operations[connector] = names;
+    }
+    return { connectors, operations, own, wait, lease: seconds(this.#lease) };
   }
 
   /** Runs a push's function under its lease, and reports the result. */

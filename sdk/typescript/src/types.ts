@@ -191,9 +191,11 @@ export interface LeaseState extends Lease {
 
 export interface LeaseRequest {
   connectors: string[];
+  /** Limits the lease to these operations of the connectors that are named here. */
+  operations?: Record<string, string[]>;
   /** Limits the lease to changes that this key's principal proposed. */
   own?: boolean;
-  /** Limits the lease to changes that the principal with this id proposed. */
+  /** Limits the lease to changes that the principal with this name or id proposed. */
   proposed_by?: string;
   max?: number;
   /** Such as 30s; 60s at most. */

@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { createServer, type Server } from "node:http";
 import { after, test } from "node:test";
-import { Client, Gate, NoEffect, Unknown, Waiting, type Call, type PushFailure } from "@gatehouse-dev/gatehouse";
+import {
+  APIError, Client, Gate, NoEffect, Unknown, Waiting, type Call, type PushFailure,
+} from "@gatehouse-dev/gatehouse";
 import { outcome } from "./world.ts";
 
 /** Status 0 breaks the connection. */
@@ -49,7 +51,7 @@ async function world(routes: Record<string, () => Answer> = {}, patience = 20) {
   const pay = gate.tool(
     { action_type: "x", target: "t", connector: "c", operation: "o" }, (_: object, call) => fn(call));
   return {
-    finish,
+    finish, gate,
     count: (name: string): number => seen.filter(([each]) => each === name).length,
     body: (name: string): Record<string, unknown> => seen.find(([each]) => each === name)?.[1] ?? {},
     run(body: typeof fn) {
@@ -66,6 +68,7 @@ test("a result is reported as soon as the gate answers again", async () => {
     return w.count("heartbeat") < Number(before[0]) + 2 ? busy : w.finish("applied");
   } });
   assert.deepEqual(await w.run(() => "paid"), { result: "paid" });
+  assert.deepEqual(w.body("lease").operations, { c: ["o"] }); // other programs carry out the rest
 });
 
 test("a result is not reported after the end of its lease", async () => {
@@ -93,6 +96,26 @@ test("another process applies what failed here", async () => {
   assert.deepEqual(await w.run(() => {
     throw new NoEffect("busy", { retry: true });
   }), { result: "paid there" });
+});
+
+test("another process carries out what this key may not", async () => {
+  const applied = { id: "act_1", status: "applied", receipt: { response_metadata: { result: "paid there" } } };
+  for (const code of ["role_required", "worker_not_allowed"]) {
+    const w = await world({
+      lease: () => ({ status: 403, body: { code, retryable: false } }),
+      act_1: () => ({ body: w.count("act_1") < 3 ? { id: "act_1", status: "approved" } : applied }),
+    });
+    assert.deepEqual(await w.run(() => "paid here"), { result: "paid there" });
+    assert.equal(w.count("lease"), 1);
+    const { error } = await outcome(w.gate.work(AbortSignal.timeout(20_000)));
+    assert.ok(error instanceof APIError && error.code === code);
+  }
+});
+
+test("a key that may not report ends the call", async () => {
+  const w = await world({ complete: () => ({ status: 403, body: { code: "role_required", retryable: false } }) });
+  const { error } = await w.run(() => "paid");
+  assert.ok(error instanceof APIError && error.code === "role_required");
 });
 
 test("a pause ends with the patience", async () => {
