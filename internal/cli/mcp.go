@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -227,6 +228,13 @@ func (c *mcpProxyCmd) listen(g *globals, config mcp.Config) error {
 		}
 	} else if _, err := exec.LookPath(c.Command[0]); err != nil {
 		return err
+	}
+	if err := config.CheckWorker(g.Ctx, ""); err != nil {
+		_, unreachable := errors.AsType[*url.Error](err)
+		if e, ok := errors.AsType[*gatehouse.Error](err); !unreachable && (!ok || !e.Code.Retryable()) {
+			return err
+		}
+		config.Log.Warn("the worker's key could not be checked yet", "error", err)
 	}
 	hosts := make([]string, len(c.Host))
 	for i, host := range c.Host {

@@ -191,10 +191,24 @@ func TestMCPListenWorker(t *testing.T) {
 		t.Errorf("without a worker's key: %+v", r)
 	}
 	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "pilot", gatehouse.KindService, gatehouse.RoleProposer)
-	l = w.listen("--name", "guarded")
-	if r := l.ping(); r.status != http.StatusServiceUnavailable || !strings.Contains(r.body, "cannot carry out calls") ||
-		!strings.Contains(l.log.String(), "pilot lacks the role worker") {
-		t.Errorf("with the key of no worker: %+v", r)
+	cmd := exec.CommandContext(t.Context(), watched, append([]string{
+		"mcp", "proxy", "--name", "guarded", "--state", w.state, "--listen", "127.0.0.1:0", "--"}, w.command...)...)
+	cmd.Env = append(os.Environ(), "GATEHOUSE_URL="+w.server.URL, "GATEHOUSE_WORKER_KEY="+w.worker.Key)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "pilot lacks the role worker") {
+		t.Errorf("with the key of no worker: %v\n%s", err, out)
+	}
+	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "feet", gatehouse.KindService, gatehouse.RoleWorker)
+	unnamed := w.listen("--name", "guarded", "--hold", "100ms")
+	session := unnamed.begin()
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + callOf("tag", `{}`) + `}`
+	for deadline := time.Now().Add(time.Minute); ; {
+		a, _ := unnamed.post(session, call)
+		if a.Result != nil && strings.Contains(a.Result.text(), "so nothing was proposed: worker_not_allowed: ") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("with the key of a worker that the connector does not name: %s", a.raw)
+		}
 	}
 	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "hands", gatehouse.KindService, gatehouse.RoleWorker)
 	c := w.listen("--name", "guarded").sdkClient()

@@ -103,6 +103,10 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		p.forward(f)
 		return nil
 	}
+	if err := p.done.isBarred(); err != nil {
+		return p.gateResult(f, "", "not_allowed", "The gate lets this proxy carry out no calls, so nothing was proposed: "+
+			err.Error()+". Tell the user.")
+	}
 	if p.wants != nil {
 		p.wants(c.tool, c.arguments)
 	}

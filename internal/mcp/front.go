@@ -181,6 +181,10 @@ var (
 func (f *Front) refuse(w http.ResponseWriter, err error) {
 	var e *gatehouse.Error
 	switch {
+	case errors.Is(err, errWorker):
+		f.Log.Error("calls cannot be carried out", "error", err)
+		w.Header().Set("Retry-After", "5")
+		http.Error(w, "the proxy cannot carry out calls now", http.StatusServiceUnavailable)
 	case errors.Is(err, errNoKey):
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		http.Error(w, err.Error(), http.StatusUnauthorized)
@@ -192,10 +196,6 @@ func (f *Front) refuse(w http.ResponseWriter, err error) {
 		http.Error(w, "the gate does not know this key", http.StatusUnauthorized)
 	case errors.Is(err, errRoles), errors.Is(err, errTenant):
 		http.Error(w, err.Error(), http.StatusForbidden)
-	case errors.Is(err, errWorker):
-		f.Log.Error("calls cannot be carried out", "error", err)
-		w.Header().Set("Retry-After", "5")
-		http.Error(w, "the proxy cannot carry out calls now", http.StatusServiceUnavailable)
 	default:
 		f.Log.Error("the gate could not verify the caller", "error", err)
 		w.Header().Set("Retry-After", "5")
@@ -222,6 +222,11 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 		return nil, errNoKey
 	}
 	me, err := f.identify(r.Context(), gate)
+	if err == nil && k == nil {
+		if err := f.CheckWorker(r.Context(), me.Tenant); err != nil {
+			return nil, err
+		}
+	}
 	if err != nil {
 		if k != nil && revoked(err) {
 			f.drop(k)
@@ -240,7 +245,7 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 			return nil, errTenant
 		case f.ctx.Err() != nil:
 			return nil, errStopping
-		case len(f.keys) >= maxKeys:
+		case len(f.keys) >= f.mostKeys():
 			return nil, errFull
 		}
 		k = newKeyState(f, id, gate, me)
@@ -249,6 +254,15 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 	}
 	k.trust()
 	return k, nil
+}
+
+// mostKeys bounds the keys in use. Each key can have a request for work that waits, and the gate bounds those of one
+// principal to 200.
+func (f *Front) mostKeys() int {
+	if f.Worker != nil {
+		return maxKeys / 2
+	}
+	return maxKeys
 }
 
 // revoked reports whether an error of [Front.caller] proves that a key is no longer valid here.

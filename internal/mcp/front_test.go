@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -161,6 +162,54 @@ func TestFrontWorker(t *testing.T) {
 			t.Errorf("%s: %d %s", name, got.status, got.body)
 		}
 	}
+}
+
+// countingHands counts the requests for actions, which find none.
+type countingHands struct {
+	hands
+	count atomic.Int64
+}
+
+func (h *countingHands) LeasePushes(
+	ctx context.Context, r gatehouse.PushLeaseRequest,
+) ([]gatehouse.LeasedPush, error) {
+	h.count.Add(1)
+	select {
+	case <-time.After(r.Wait.D()):
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestWorkerOfRevokedAgent: with a worker's key, too, actions of an agent are leased only while its key is valid.
+func TestWorkerOfRevokedAgent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		gate, h := &pendingGate{}, &countingHands{}
+		w := &worker{
+			Config:   Config{Name: "peer", Gate: keyed{gate, "a"}, Worker: h, Log: slog.New(slog.DiscardHandler)},
+			proposer: "prn_a", done: newExecuted(), ready: func(context.Context) bool { return true },
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go w.run(ctx)
+		<-time.After(time.Minute)
+		if n := h.count.Load(); n < 2 || w.done.isBarred() != nil {
+			t.Errorf("%d requests in a minute, %v", n, w.done.isBarred())
+		}
+		gate.mu.Lock()
+		gate.revoked = true
+		gate.mu.Unlock()
+		<-time.After(time.Minute)
+		n := h.count.Load()
+		<-time.After(10 * time.Minute)
+		if again := h.count.Load(); again != n || gatehouse.CodeOf(w.done.isBarred()) != gatehouse.CodeUnauthenticated {
+			t.Errorf("%d requests for an agent whose key is revoked, %v", again-n, w.done.isBarred())
+		}
+		stop()
+		synctest.Wait()
+	})
 }
 
 // TestFrontNames: the header of a name is compared with the body after it is decoded.

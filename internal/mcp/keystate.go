@@ -98,7 +98,7 @@ func (k *keyState) refresh() {
 // work executes approved actions until the key is dropped or the front closes, then ends the sessions.
 func (k *keyState) work() {
 	w := &worker{
-		Config: k.front.Config, proposer: k.me.ID, ready: k.awaitReady, carryOut: k.carryOut,
+		Config: k.front.Config, proposer: k.me.ID, done: k.done, ready: k.awaitReady, carryOut: k.carryOut,
 	}
 	w.Gate = k.gate
 	w.run(k.ctx)

@@ -191,8 +191,8 @@ func newProxy(c Config, out io.Writer) *Proxy {
 	return p
 }
 
-// identify asks the gate for the agent of a client's key. The agent must be able to propose, and the agent or the
-// worker in c to execute.
+// identify asks the gate for the agent of a client's key. The agent must be able to propose and, without a worker, to
+// execute.
 func (c *Config) identify(ctx context.Context, gate Gate) (*gatehouse.Principal, error) {
 	me, err := gate.WhoAmI(ctx)
 	if err != nil {
@@ -208,22 +208,22 @@ func (c *Config) identify(ctx context.Context, gate Gate) (*gatehouse.Principal,
 				me.Name, errRoles, role)
 		}
 	}
-	return me, c.checkWorker(ctx, me.Tenant)
+	return me, nil
 }
 
-// checkWorker returns an error unless the worker, if there is one, can execute actions of a tenant. The error carries
-// no code of the gate, because the code is not about the key of the client.
-func (c *Config) checkWorker(ctx context.Context, tenant string) error {
+// CheckWorker returns an error unless the worker, if there is one, can execute actions of a tenant; "" stands for any
+// tenant.
+func (c *Config) CheckWorker(ctx context.Context, tenant string) error {
 	if c.Worker == nil {
 		return nil
 	}
 	worker, err := c.Worker.WhoAmI(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %v", errWorker, err) //nolint:errorlint // see above
+		return fmt.Errorf("%w: %w", errWorker, err)
 	case !slices.Contains(worker.Roles, gatehouse.RoleWorker):
 		return fmt.Errorf("%w: %s lacks the role worker", errWorker, worker.Name)
-	case worker.Tenant != tenant:
+	case tenant != "" && worker.Tenant != tenant:
 		return errTenant
 	}
 	return nil
@@ -253,6 +253,9 @@ func Run(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	defer c.Upstream.Close()
 	var err error
 	if p.me, err = c.identify(ctx, c.Gate); err != nil {
+		return err
+	}
+	if err := c.CheckWorker(ctx, p.me.Tenant); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)

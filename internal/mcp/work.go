@@ -38,6 +38,29 @@ type executed struct {
 	mu       sync.Mutex
 	byAction map[string]*execution
 	order    []string
+	// barred is the gate's reason why the actions of this agent cannot be leased here, nil if they can.
+	barred error
+}
+
+// bar stores the outcome of a request for a lease, if it says whether actions can be leased here.
+func (e *executed) bar(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch gatehouse.CodeOf(err) {
+	case "":
+		if err == nil {
+			e.barred = nil
+		}
+	case gatehouse.CodeWorkerNotAllowed, gatehouse.CodeRoleRequired, gatehouse.CodeUnauthenticated:
+		e.barred = err
+	}
+}
+
+// isBarred returns the reason that bar has stored.
+func (e *executed) isBarred() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.barred
 }
 
 func newExecuted() *executed { return &executed{byAction: map[string]*execution{}} }
@@ -157,7 +180,7 @@ func (p *Proxy) work(ctx context.Context) {
 		return
 	}
 	w := &worker{
-		Config: p.Config, proposer: p.me.ID, ready: func(context.Context) bool { return true }, carryOut: p.execute,
+		Config: p.Config, proposer: p.me.ID, done: p.done, ready: func(context.Context) bool { return true }, carryOut: p.execute,
 	}
 	w.run(ctx)
 }
@@ -165,8 +188,11 @@ func (p *Proxy) work(ctx context.Context) {
 // worker leases approved actions of one agent and passes them to carryOut.
 type worker struct {
 	Config
-	// proposer is the id of the agent.
+	// proposer is the id of the agent, and done has its executions.
 	proposer string
+	done     *executed
+	// confirmed is when the gate last accepted the agent's key.
+	confirmed time.Time
 	// ready waits until an action can be executed; false when ctx is over.
 	ready    func(ctx context.Context) bool
 	carryOut func(ctx context.Context, push *gatehouse.LeasedPush)
@@ -209,7 +235,8 @@ func (w *worker) run(ctx context.Context) {
 		} else {
 			request.Own = true // which older servers know, too
 		}
-		pushes, err := w.executor().LeasePushes(ctx, request)
+		pushes, err := w.lease(ctx, request)
+		w.done.bar(err)
 		for i := range pushes {
 			running.Go(func() {
 				defer func() { <-slots }()
@@ -231,8 +258,23 @@ func (w *worker) run(ctx context.Context) {
 	}
 }
 
-// leaseWait is how long one request waits for work.
-const leaseWait = 25 * time.Second
+const (
+	// leaseWait is how long one request waits for work.
+	leaseWait = 25 * time.Second
+	// confirmedFor is how long a lease by another key relies on the agent's key without asking the gate.
+	confirmedFor = 5 * time.Second
+)
+
+// lease leases actions. Actions of an agent whose key is no longer valid are not leased.
+func (w *worker) lease(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
+	if w.Worker != nil && time.Since(w.confirmed) > confirmedFor {
+		if _, err := w.Gate.WhoAmI(ctx); err != nil {
+			return nil, fmt.Errorf("look up the agent's key at the gate: %w", err)
+		}
+		w.confirmed = time.Now()
+	}
+	return w.executor().LeasePushes(ctx, r)
+}
 
 // pause waits; false when ctx is over.
 func pause(ctx context.Context, d time.Duration) bool {
