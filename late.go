@@ -11,10 +11,12 @@ type RoleCheck struct {
 // LateWork is one kind of work that has waited too long.
 type LateWork struct {
 	// Role is sequencer, dispatcher, sweeper or runner; or worker for an outside
-	// program that leases the steps of a tool that is not built in.
+	// program that leases the steps of a tool that is not built in, or the pushes of a
+	// connector of type worker or mcp.
 	Role string `json:"role"`
-	// Tool is the tool of a worker's steps, else "".
-	Tool string `json:"tool,omitempty"`
+	// Tool is the tool of a worker's steps, Connector the connector of its pushes; else "".
+	Tool      string `json:"tool,omitempty"`
+	Connector string `json:"connector,omitempty"`
 	// What begins a sentence that ends with the waiting time: "a push has been
 	// due".
 	What string `json:"what"`

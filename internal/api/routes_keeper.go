@@ -39,9 +39,9 @@ func (s *Server) keeperRoutes() []route {
 			method: "GET", path: "/doctor/roles", name: "checkRoles", tag: tagAudit,
 			summary: "Show work that no process with the needed role has done in time",
 			doc: "Lists, over all tenants, by the store's clock: entries of the audit log without a number, due pushes, " +
-				"expired approvals that are not closed, and ready steps of runs. With the role worker, also lists the ready " +
-				"steps of each tool that is not built in, of the caller's tenant. Each item has the waiting time of the oldest. " +
-				"Work that is not late is left out.",
+				"expired approvals that are not closed, and ready steps of runs. With the role worker, also lists, of the " +
+				"caller's tenant, the ready steps of each tool that is not built in, and the due pushes of each connector of " +
+				"type worker or mcp. Each item has the waiting time of the oldest. Work that is not late is left out.",
 			roles: operators, status: http.StatusOK, out: typeOf[gatehouse.RoleCheck](),
 			handler: noBody(func(ctx context.Context, _ *call) (reply, error) { return answer(k.CheckRoles(ctx)) }),
 		}, {

@@ -28,12 +28,13 @@ Checks that the server is reached and ready, that the key is valid and what it m
 do, that the edit token is the person's own, how far the clocks differ, whether
 enough people can answer each pending action (administrators), whether there are
 dead letters or pushes with an unknown outcome, and whether work waits so long that
-probably no server has the role for it, or no worker leases the steps of its tool;
-and that every target, secret, model and channel can be used: operators see the
-server's findings about its own configuration. With --config, or with --data for the
-gatehouse.yaml there, this machine makes these checks, as "gatehouse config check"
-does, but not for the connectors and secrets in the store. Changes nothing. Exits 1
-when a check fails. Piped, the columns are: check, result (ok, note or fail), detail.
+probably no server has the role for it, or no worker leases the steps of its tool or
+the pushes of its connector; and that every target, secret, model and channel can be
+used: operators see the server's findings about its own configuration. With
+--config, or with --data for the gatehouse.yaml there, this machine makes these
+checks, as "gatehouse config check" does, but not for the connectors and secrets in
+the store. Changes nothing. Exits 1 when a check fails. Piped, the columns are:
+check, result (ok, note or fail), detail.
 
 With --deep it reads the store itself instead, beside the servers that use it,
 and checks every action, with its approval, votes, push, receipts, claims and
@@ -230,8 +231,16 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 				"bound reached?", waits)
 		case l.Tool != "":
 			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s, with a key of "+
-				"this tenant and the role %s? If so, its log says why",
+				"this tenant, the role %s and, if runs.tools names workers, one of those names? If so, its log says why",
 				waits, l.Tool, gatehouse.RoleWorker)
+		case l.Connector != "" && l.Busy:
+			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or do they "+
+				"ask only for other operations or proposers?", waits)
+		case l.Connector != "":
+			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s and all its operations, "+
+				"with a key of this tenant, the role %s and, if the connector has workers, one of their names? If its "+
+				"type is mcp, does the proxy run? If so, its log says why",
+				waits, l.Connector, gatehouse.RoleWorker)
 		case l.Busy:
 			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s "+
 				"taken, or a bound reached?", waits, l.Role)

@@ -120,7 +120,8 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 			"role runner?",
 		"roles\tfail\ta run in line for max_runs_per_min has been queued for 30d: does a process have the role runner?",
 		"roles\tfail\ta built-in step has been ready for 30d: does a process have the role runner?",
-		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page,",
+		"roles\tfail\ta step of the tool page has been ready for 30d, and nobody leases any: does a worker ask for page, "+
+			"with a key of this tenant, the role worker and, if runs.tools names workers, one of those names?",
 	)
 	lane := gatehouse.Lane{Tenant: started.Tenant, Workspace: started.Workspace, Workflow: started.Workflow, Tool: "page"}
 	must(t, s.Store.UpdateQueues(t.Context(), func(q gatehouse.Queues) error {
@@ -189,6 +190,67 @@ func testLateWork(t *testing.T, beside bool, open func(context.Context, func() t
 	}
 	ahead.Store(int64(101 * 24 * time.Hour))
 	until("no worker", func(late []gatehouse.LateWork) bool { return len(late) == 1 && late[0].Tool == "page" })
+}
+
+// TestDoctorReportsLateLanes: doctor reports a change that waits for a worker of its connector, also if the only worker
+// is not one of those that the connector names.
+func TestDoctorReportsLateLanes(t *testing.T) {
+	t.Parallel()
+	cfg := servetest.Config(t,
+		`connectors: {erp: {type: worker, workers: [teler], operations: {update: {class: A, floor: 1}}}}`)
+	var ahead atomic.Int64
+	epoch, path := time.Now().UTC(), filepath.Join(t.TempDir(), serve.DatabaseFile)
+	n, err := serve.NewNode(t.Context(), cfg, &serve.Backplane{}, slog.New(slog.DiscardHandler),
+		func() (gatehouse.Store, error) {
+			return sqlite.Open(t.Context(), sqlite.Config{Path: path, Logger: slog.New(slog.DiscardHandler),
+				Clock: func() time.Time { return epoch.Add(time.Duration(ahead.Load())) }})
+		})
+	must(t, err)
+	s, err := serve.StartRoles(n, "127.0.0.1:0", []serve.Role{serve.RoleAPI})
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	creds := servetest.Bootstrap(t, s.Gate)
+	must(t, s.Gate.EnsurePolicies(t.Context()))
+	bot := servetest.NewClient(t, s.Gate, s.URL, creds, "bot", gatehouse.KindAgent, gatehouse.RoleProposer)
+	for _, item := range []string{"1", "2"} {
+		_, _, err := bot.Propose(t.Context(), &gatehouse.Proposal{
+			ActionType: "note", Connector: "erp", Operation: "update",
+			Target: gatehouse.Target{EntityType: "item", EntityRef: item}, ProposedChange: `{"text":"x"}`,
+		})
+		must(t, err)
+	}
+	lease := func(name string, n int) error {
+		t.Helper()
+		list, err := servetest.NewClient(t, s.Gate, s.URL, creds, name, gatehouse.KindService, gatehouse.RoleWorker).
+			LeasePushes(t.Context(), gatehouse.PushLeaseRequest{Connectors: []string{"erp"}, Max: n,
+				Lease: gatehouse.Span(5 * time.Minute)})
+		if err == nil && len(list) != n {
+			t.Errorf("%s leased %d, want %d", name, len(list), n)
+		}
+		return err
+	}
+	doctor := func(want string, reports bool) {
+		t.Helper()
+		g, stdout, words := testGlobals(t)
+		run(*g, []string{"doctor", "--url", s.URL, "--key", creds.Key})
+		if strings.Contains(stdout.String(), want) != reports {
+			t.Errorf("it says %q: %v, want %v:\n%s%s", want, !reports, reports, stdout, words)
+		}
+	}
+	ahead.Store(int64(lateBound))
+	doctor("of the connector erp", false)
+	ahead.Store(int64(time.Hour))
+	if err := lease("teller", 1); gatehouse.CodeOf(err) != gatehouse.CodeWorkerNotAllowed {
+		t.Errorf("a worker that the connector does not name: %v", err)
+	}
+	doctor("roles\tfail\ta push of the connector erp has been due for 1h, and nobody leases any: does a worker ask for "+
+		"erp and all its operations, with a key of this tenant, the role worker and, if the connector has workers, one of "+
+		"their names? If its type is mcp, does the proxy run?", true)
+	must(t, lease("teler", 1))
+	doctor("roles\tnote\ta push of the connector erp has been due for 1h, behind others that are leased: are its workers "+
+		"too few, or do they ask only for other operations or proposers?", true)
+	ahead.Store(int64(2 * time.Hour))
+	doctor("roles\tfail\ta push of the connector erp has been due for 2h, and nobody leases any", true)
 }
 
 // manyPending is a service with more pending actions than doctor examines.

@@ -19,6 +19,10 @@ const (
 	// maxLateTools the tools that are reported.
 	lateTools    = 1000
 	maxLateTools = 16
+	// lateLanes bounds the connectors of outside workers whose pushes are checked, and
+	// maxLateLanes the connectors that are reported.
+	lateLanes    = 64
+	maxLateLanes = 16
 )
 
 // CheckRoles finds the oldest work that waits for the roles sequencer, dispatcher,
@@ -33,6 +37,7 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
+	lanes := g.outsideLanes(c.Principal.Tenant)
 	var out *gatehouse.RoleCheck
 	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
@@ -64,9 +69,38 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 					Busy: t.Leased}, t.Since)
 			}
 		}
+
+		before = len(out.Late)
+		tx := q.In(c.Principal.Tenant)
+		for _, lane := range lanes {
+			if len(out.Late) == before+maxLateLanes {
+				break
+			}
+			since, leased, err := tx.DueInLane(lane)
+			if err != nil {
+				return err
+			}
+			tell(gatehouse.LateWork{Role: "worker", Connector: lane, What: "a push of the connector " + lane + " has been due",
+				Busy: leased}, since)
+		}
 		return nil
 	})
 	return out, err
+}
+
+// outsideLanes returns the lanes of a tenant, which are named like their connectors: the first
+// by name.
+func (g *Gate) outsideLanes(tenant string) (lanes []string) {
+	connectors, ok := g.targets.(ConnectorLister)
+	if !ok {
+		return nil
+	}
+	for _, name := range connectors.Names(tenant) {
+		if lane := g.targets.Lane(tenant, name); lane != "" && len(lanes) < lateLanes {
+			lanes = append(lanes, lane)
+		}
+	}
+	return lanes
 }
 
 func lateLeaf(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {
