@@ -254,6 +254,8 @@ type PushReader interface {
 	// of its own. readBy selects by the actions, as in ActionFilter.
 	ListMirror(readBy, cursor string, limit int) (Page[*AppliedMirror], error)
 	ListCorpus(readBy, cursor string, limit int) (Page[*CorpusEntry], error)
+	// WaitingLanes returns the lanes with queued pushes, the first by name.
+	WaitingLanes(limit int) ([]string, error)
 	// DueInLane returns when the push of a lane that has waited longest fell due, zero if
 	// none is due at Now, and whether an unexpired lease on a push of the lane exists.
 	DueInLane(lane string) (since time.Time, leased bool, err error)

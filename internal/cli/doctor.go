@@ -236,10 +236,13 @@ func (*doctorCmd) roles(g *globals, api service, add adder) {
 		case l.Connector != "" && l.Busy:
 			add("roles", term.CheckNote, "%s, behind others that are leased: are its workers too few, or do they "+
 				"ask only for other operations or proposers?", waits)
+		case strings.HasPrefix(l.Connector, "mcp:"):
+			add("roles", term.CheckNote, "%s: does the proxy of its agent run, and may it lease? A hook carries a call "+
+				"out when the agent repeats it", waits)
 		case l.Connector != "":
 			add("roles", term.CheckFail, "%s, and nobody leases any: does a worker ask for %s and all its operations, "+
-				"with a key of this tenant, the role %s and, if the connector has workers, one of their names? If its "+
-				"type is mcp, does the proxy run? If so, its log says why",
+				"with a key of this tenant, the role %s and, if the connector has workers, one of their names? If so, its "+
+				"log says why. If the connector was removed, configure it again",
 				waits, l.Connector, gatehouse.RoleWorker)
 		case l.Busy:
 			add("roles", term.CheckNote, "%s, behind others that are under way: are all workers of the role %s "+

@@ -245,7 +245,7 @@ func TestDoctorReportsLateLanes(t *testing.T) {
 	}
 	doctor("roles\tfail\ta push of the connector erp has been due for 1h, and nobody leases any: does a worker ask for "+
 		"erp and all its operations, with a key of this tenant, the role worker and, if the connector has workers, one of "+
-		"their names? If its type is mcp, does the proxy run?", true)
+		"their names? If so, its log says why. If the connector was removed, configure it again", true)
 	must(t, lease("teler", 1))
 	doctor("roles\tnote\ta push of the connector erp has been due for 1h, behind others that are leased: are its workers "+
 		"too few, or do they ask only for other operations or proposers?", true)

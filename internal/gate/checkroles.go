@@ -19,8 +19,8 @@ const (
 	// maxLateTools the tools that are reported.
 	lateTools    = 1000
 	maxLateTools = 16
-	// lateLanes bounds the connectors of outside workers whose pushes are checked, and
-	// maxLateLanes the connectors that are reported.
+	// lateLanes bounds the connectors of outside workers, also of removed ones, whose pushes are
+	// checked, and maxLateLanes the connectors that are reported.
 	lateLanes    = 64
 	maxLateLanes = 16
 )
@@ -37,7 +37,6 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 	if err := Require(c, gatehouse.RoleOperator); err != nil {
 		return nil, err
 	}
-	lanes := g.outsideLanes(c.Principal.Tenant)
 	var out *gatehouse.RoleCheck
 	err = g.Store.ViewQueues(ctx, func(q gatehouse.ReadQueues) error {
 		out = &gatehouse.RoleCheck{Late: []gatehouse.LateWork{}}
@@ -72,6 +71,10 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 
 		before = len(out.Late)
 		tx := q.In(c.Principal.Tenant)
+		lanes, err := tx.WaitingLanes(lateLanes)
+		if err != nil {
+			return err
+		}
 		for _, lane := range lanes {
 			if len(out.Late) == before+maxLateLanes {
 				break
@@ -86,21 +89,6 @@ func (g *Gate) CheckRoles(ctx context.Context) (*gatehouse.RoleCheck, error) {
 		return nil
 	})
 	return out, err
-}
-
-// outsideLanes returns the lanes of a tenant, which are named like their connectors: the first
-// by name.
-func (g *Gate) outsideLanes(tenant string) (lanes []string) {
-	connectors, ok := g.targets.(ConnectorLister)
-	if !ok {
-		return nil
-	}
-	for _, name := range connectors.Names(tenant) {
-		if lane := g.targets.Lane(tenant, name); lane != "" && len(lanes) < lateLanes {
-			lanes = append(lanes, lane)
-		}
-	}
-	return lanes
 }
 
 func lateLeaf(q gatehouse.ReadQueues) (late gatehouse.LateWork, since time.Time, err error) {

@@ -409,6 +409,26 @@ func (t *tx) ClaimLane(c gatehouse.LaneClaim) (list []*gatehouse.Push, err error
 	return list, err
 }
 
+// waitingLanes goes from lane to lane, with one lookup in push_due_lane for each.
+const waitingLanes = `
+WITH RECURSIVE l (lane) AS (
+  SELECT (
+    SELECT lane FROM push WHERE tenant = $1 AND status = 'queued' AND lane <> '' ORDER BY lane, due_at, seq LIMIT 1
+  )
+  UNION ALL
+  SELECT (
+    SELECT lane FROM push
+    WHERE tenant = $1 AND status = 'queued' AND lane <> '' AND lane > l.lane ORDER BY lane, due_at, seq LIMIT 1
+  ) FROM l WHERE lane IS NOT NULL
+)
+SELECT lane FROM l WHERE lane IS NOT NULL LIMIT $2`
+
+// WaitingLanes returns the lanes with queued pushes.
+func (t *readTx) WaitingLanes(limit int) (lanes []string, err error) {
+	err = t.each(waitingLanes, func(r *row) error { lanes = append(lanes, r.Text()); return nil }, t.tenant, int64(limit))
+	return lanes, err
+}
+
 // dueInLane reads the head of push_due_lane, and looks for a lease in push_lease: its ORDER BY leaves no other index.
 const dueInLane = `
 SELECT (

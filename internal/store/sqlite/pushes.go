@@ -329,6 +329,26 @@ func (t *tx) ClaimLane(c gatehouse.LaneClaim) (list []*gatehouse.Push, err error
 	return list, nil
 }
 
+// waitingLanes goes from lane to lane, with one lookup in push_due_lane for each.
+const waitingLanes = `
+WITH RECURSIVE l (lane) AS (
+  SELECT (
+    SELECT lane FROM push INDEXED BY push_due_lane WHERE tenant = ?1 AND status = 'queued' AND lane <> '' ORDER BY lane LIMIT 1
+  )
+  UNION ALL
+  SELECT (
+    SELECT lane FROM push INDEXED BY push_due_lane
+    WHERE tenant = ?1 AND status = 'queued' AND lane <> '' AND lane > l.lane ORDER BY lane LIMIT 1
+  ) FROM l WHERE lane IS NOT NULL
+)
+SELECT lane FROM l WHERE lane IS NOT NULL LIMIT ?2`
+
+// WaitingLanes returns the lanes with queued pushes.
+func (t *readTx) WaitingLanes(limit int) (lanes []string, err error) {
+	err = t.each(waitingLanes, func(r *stmt) error { lanes = append(lanes, r.Text()); return nil }, t.tenant, limit)
+	return lanes, err
+}
+
 const (
 	dueInLane = `SELECT due_at FROM push INDEXED BY push_due_lane
 WHERE tenant = ? AND status = 'queued' AND lane <> '' AND lane = ? AND due_at <= ? ORDER BY due_at, seq LIMIT 1`

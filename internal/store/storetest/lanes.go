@@ -128,13 +128,24 @@ func (s *suite) dueInLane() {
 		p.Status = to
 		s.as(p.Tenant).update(func(tx gatehouse.Tx) error { return tx.UpdatePush(p, from, p.Generation) })
 	}
+	lanes := func(when, tenant string, limit int, want ...string) {
+		s.Helper()
+		s.as(tenant).view(func(tx gatehouse.ReadTx) error {
+			got, err := tx.WaitingLanes(limit)
+			s.same("lanes "+when, got, want)
+			return err
+		})
+	}
 	var none time.Time
 	look("empty", "acme", "erp", none, false)
+	lanes("empty", "acme", 9)
 	first, second, theirs := s.inLane("acme", "erp"), s.inLane("acme", "erp"), s.inLane("beta", "erp")
 	s.queuedOf("acme", 2, time.Hour)
 	if got := s.claim(gatehouse.PushShare{Tenant: "acme", Limit: 1}); len(got) != 1 {
 		s.Fatalf("the dispatcher claimed %d, want 1", len(got))
 	}
+	lanes("queued", "acme", 9, "erp")
+	lanes("queued", "beta", 9, "erp")
 	look("queued", "acme", "erp", first.NotBefore, false)
 	look("queued", "beta", "erp", theirs.NotBefore, false)
 	look("queued", "acme", "crm", none, false)
@@ -152,6 +163,11 @@ func (s *suite) dueInLane() {
 	look("the second is leased", "acme", "erp", again, true)
 	first = s.claimLane("acme", 1, "erp")[0]
 	look("both are leased", "acme", "erp", none, true)
+	lanes("leased", "acme", 9)
+	s.inLane("acme", "shop")
+	s.inLane("acme", "desk")
+	lanes("several", "acme", 9, "desk", "shop")
+	lanes("the first", "acme", 1, "desk")
 	later := again.Add(time.Hour)
 	first.LeaseOwner, first.LeaseUntil, first.NextAttempt = "", nil, &later
 	write(first, gatehouse.PushQueued)

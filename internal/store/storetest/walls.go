@@ -184,6 +184,9 @@ func (s *suite) look(tenant string, a *gatehouse.Action, p *gatehouse.Push, ana 
 		some("ListPushes", len(pushes.Items), err)
 		pushes, err = tx.ListPushes(gatehouse.PushFilter{Status: gatehouse.PushQueued})
 		some("ListPushes by status", len(pushes.Items), err)
+		lanes, err := tx.WaitingLanes(9)
+		found("WaitingLanes", err)
+		seen["WaitingLanes"] = len(lanes) > 0
 		since, _, err := tx.DueInLane("erp")
 		found("DueInLane", err)
 		seen["DueInLane"] = !since.IsZero()
