@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/gatehouse-dev/gatehouse"
@@ -110,6 +111,9 @@ func (r *Runs) validate(path string) error {
 	for name, t := range sorted(r.Tools) {
 		if !gatehouse.ValidName(name) {
 			return fail("tools", "%s cannot name a tool", gatehouse.Quote(name))
+		}
+		if tool, ok := strings.CutPrefix(name, "worker."); ok {
+			return fail("tools", "the tool of `uses: %s` is %s", name, tool)
 		}
 		if t.Workers == nil {
 			t.Workers = []string{}

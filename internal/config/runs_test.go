@@ -79,6 +79,7 @@ func TestRunsRefused(t *testing.T) {
 			"runs.tenants.acme.budget.window"},
 		"a tool":      {"runs: {tools: {\"a b\": {workers: [x]}}}", "cannot name a tool"},
 		"nobody":      {"runs: {tools: {fax: {workers: []}}}", "runs.tools.fax.workers: the list is empty"},
+		"a step":      {"runs: {tools: {worker.fax: {workers: [x]}}}", "the tool of `uses: worker.fax` is fax"},
 		"no workers":  {"runs: {tools: {fax: }}", "runs.tools.fax.workers: the list is empty"},
 		"a worker":    {"runs: {tools: {fax: {workers: [a b]}}}", "cannot name a principal"},
 		"a weight":    {"runs: {tenants: {acme: {weight: 1001}}}", "runs.tenants.acme.weight"},

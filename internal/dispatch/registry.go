@@ -247,7 +247,7 @@ func (r *Registry) Lane(tenant, name string) string {
 func (r *Registry) MayLease(ctx context.Context, p *gatehouse.Principal, names []string) error {
 	if slices.ContainsFunc(names, r.mayBeOutdated) {
 		if err := r.refresh(ctx); err != nil {
-			return gatehouse.E(gatehouse.CodeBusy, "the newest connectors of the store cannot be used here: %v", err)
+			return gatehouse.E(gatehouse.CodeBusy, "the newest connectors of the store cannot be used here").Because(err)
 		}
 	}
 	for _, name := range names {

@@ -103,15 +103,15 @@ func (p *Proxy) call(ctx context.Context, f *frame) []byte {
 		p.forward(f)
 		return nil
 	}
-	if err := p.done.isBarred(); err != nil {
+	pin := l.pinned.pin(definition)
+	key := hash("call", p.me.ID, p.connector(), pin, c.tool, string(c.arguments))
+	if err := p.done.isBarred(); err != nil && p.Folder.call(key).Open == "" {
 		return p.gateResult(f, "", "not_allowed", "The gate lets this proxy carry out no calls, so nothing was proposed: "+
 			err.Error()+". Tell the user.")
 	}
 	if p.wants != nil {
 		p.wants(c.tool, c.arguments)
 	}
-	pin := l.pinned.pin(definition)
-	key := hash("call", p.me.ID, p.connector(), pin, c.tool, string(c.arguments))
 	a, err := join(ctx, p.Gate, p.Folder, key, p.proposal(c, definition, pin))
 	if err != nil {
 		return p.failed(ctx, f, err)

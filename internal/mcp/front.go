@@ -257,7 +257,7 @@ func (f *Front) caller(r *http.Request) (*keyState, error) {
 }
 
 // mostKeys bounds the keys in use. Each key can have a request for work that waits, and the gate bounds those of one
-// principal to 200.
+// principal to 200; so each proxy needs a worker of its own.
 func (f *Front) mostKeys() int {
 	if f.Worker != nil {
 		return maxKeys / 2

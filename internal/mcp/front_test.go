@@ -164,6 +164,45 @@ func TestFrontWorker(t *testing.T) {
 	}
 }
 
+// TestBar: refusals that a repetition does not change bar calls, until a lease succeeds.
+func TestBar(t *testing.T) {
+	t.Parallel()
+	e := newExecuted()
+	for _, err := range []error{
+		nil, io.EOF, gatehouse.E(gatehouse.CodeBusy, "later"), gatehouse.E(gatehouse.CodeRateLimited, "later"),
+	} {
+		if e.bar(err); e.isBarred() != nil {
+			t.Errorf("%v bars", err)
+		}
+	}
+	for _, code := range []gatehouse.Code{gatehouse.CodeWorkerNotAllowed, gatehouse.CodeInvalid, gatehouse.CodeMalformed} {
+		if e.bar(gatehouse.E(code, "no")); gatehouse.CodeOf(e.isBarred()) != code {
+			t.Errorf("%s does not bar", code)
+		}
+		if e.bar(gatehouse.E(gatehouse.CodeBusy, "later")); e.isBarred() == nil {
+			t.Errorf("busy ends the bar of %s", code)
+		}
+		if e.bar(nil); e.isBarred() != nil {
+			t.Errorf("a lease does not end the bar of %s", code)
+		}
+	}
+}
+
+// TestLeaseOfAProxy: a lease that the gate would refuse is refused at the start.
+func TestLeaseOfAProxy(t *testing.T) {
+	t.Parallel()
+	for lease, good := range map[time.Duration]bool{0: true, time.Second: true, time.Hour: true, time.Millisecond: false,
+		2 * time.Hour: false} {
+		f, err := NewFront(FrontConfig{Config: Config{Name: "peer", Lease: lease}})
+		if err == nil {
+			f.Close()
+		}
+		if (err == nil) != good {
+			t.Errorf("%s: %v", lease, err)
+		}
+	}
+}
+
 // countingHands counts the requests for actions, which find none.
 type countingHands struct {
 	hands

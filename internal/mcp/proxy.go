@@ -80,6 +80,9 @@ func (c *Config) complete() error {
 			*value = standard
 		}
 	}
+	if c.Lease < gatehouse.MinStepLease || c.Lease > gatehouse.MaxStepLease {
+		return fmt.Errorf("the lease must be %s to %s", gatehouse.MinStepLease, gatehouse.MaxStepLease)
+	}
 	if c.Log == nil {
 		c.Log = slog.Default()
 	}

@@ -42,16 +42,15 @@ type executed struct {
 	barred error
 }
 
-// bar stores the outcome of a request for a lease, if it says whether actions can be leased here.
+// bar stores the outcome of a request for a lease: success, or a refusal that a repetition does not change.
 func (e *executed) bar(err error) {
+	refusal, ok := errors.AsType[*gatehouse.Error](err)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch gatehouse.CodeOf(err) {
-	case "":
-		if err == nil {
-			e.barred = nil
-		}
-	case gatehouse.CodeWorkerNotAllowed, gatehouse.CodeRoleRequired, gatehouse.CodeUnauthenticated:
+	switch {
+	case err == nil:
+		e.barred = nil
+	case ok && !refusal.Code.Retryable():
 		e.barred = err
 	}
 }
@@ -180,7 +179,8 @@ func (p *Proxy) work(ctx context.Context) {
 		return
 	}
 	w := &worker{
-		Config: p.Config, proposer: p.me.ID, done: p.done, ready: func(context.Context) bool { return true }, carryOut: p.execute,
+		Config: p.Config, proposer: p.me.ID, done: p.done, carryOut: p.execute,
+		ready: func(context.Context) bool { return true },
 	}
 	w.run(ctx)
 }
@@ -235,6 +235,9 @@ func (w *worker) run(ctx context.Context) {
 		} else {
 			request.Own = true // which older servers know, too
 		}
+		if w.done.isBarred() != nil {
+			request.Wait = 0 // calls wait for the end of the bar
+		}
 		pushes, err := w.lease(ctx, request)
 		w.done.bar(err)
 		for i := range pushes {
@@ -261,11 +264,11 @@ func (w *worker) run(ctx context.Context) {
 const (
 	// leaseWait is how long one request waits for work.
 	leaseWait = 25 * time.Second
-	// confirmedFor is how long a lease by another key relies on the agent's key without asking the gate.
+	// confirmedFor is how long requests by another key rely on the agent's key without asking the gate.
 	confirmedFor = 5 * time.Second
 )
 
-// lease leases actions. Actions of an agent whose key is no longer valid are not leased.
+// lease leases actions, but none by another key from confirmedFor and leaseWait after the agent's key was revoked.
 func (w *worker) lease(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	if w.Worker != nil && time.Since(w.confirmed) > confirmedFor {
 		if _, err := w.Gate.WhoAmI(ctx); err != nil {

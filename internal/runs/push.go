@@ -46,6 +46,9 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err != nil {
 		return nil, err
 	}
+	if err := outside.MayLease(ctx, c.Principal, q.Connectors); err != nil {
+		return nil, err
+	}
 	claim := gatehouse.LaneClaim{
 		Owner: ownerOf(c, q.Worker), Lease: cmp.Or(q.Lease, defaultLease).D(), Lanes: q.Connectors,
 		Operations: q.Operations, Limit: cmp.Or(q.Max, 1),
