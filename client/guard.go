@@ -251,9 +251,15 @@ func (g *Guard) find(ctx context.Context, id string, deadline time.Time) (*gateh
 func (g *Guard) once(
 	ctx context.Context, connectors []string, own bool, wait time.Duration, causes map[string]error,
 ) (leased int, err error) {
-	pushes, err := g.client.LeasePushes(ctx, gatehouse.PushLeaseRequest{
-		Connectors: connectors, Operations: g.operations(connectors), Own: own, Max: 1, Wait: gatehouse.Duration(wait), Lease: gatehouse.Span(g.lease),
-	})
+	r := gatehouse.PushLeaseRequest{
+		Connectors: connectors, Operations: g.operations(connectors), Own: own, Max: 1, Wait: gatehouse.Duration(wait),
+		Lease: gatehouse.Span(g.lease),
+	}
+	pushes, err := g.client.LeasePushes(ctx, r)
+	if gatehouse.CodeOf(err) == gatehouse.CodeMalformed { // by a server of 0.1.0
+		r.Operations = nil
+		pushes, err = g.client.LeasePushes(ctx, r)
+	}
 	if err != nil {
 		return 0, err
 	}

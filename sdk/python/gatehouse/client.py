@@ -134,8 +134,8 @@ class Client:
         """Leases approved changes of connectors of type worker, or waits for some (at most 60 seconds).
 
         own limits them to changes that this key's principal proposed, proposed_by to those of the principal with this
-        name or id, operations to the operations of the connectors that it names. The call is not retried: leases whose answer
-        was lost expire.
+        name or id, operations to the operations of the connectors that it names. The call is not retried: leases
+        whose answer was lost expire.
         """
         body: Dict[str, Any] = {
             "connectors": list(connectors), "own": own, "max": most, "wait": _seconds(wait), "lease": _seconds(lease),

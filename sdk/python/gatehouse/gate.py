@@ -182,7 +182,12 @@ class Gate:
         operations = {
             connector: list(self._tools[connector]) for connector in connectors if 0 < len(self._tools[connector]) <= 50
         }
-        return self.client.lease_pushes(connectors, own=own, wait=wait, lease=self._lease, operations=operations)
+        try:
+            return self.client.lease_pushes(connectors, own=own, wait=wait, lease=self._lease, operations=operations)
+        except APIError as error:
+            if error.code != "malformed":  # by a server of 0.1.0
+                raise
+            return self.client.lease_pushes(connectors, own=own, wait=wait, lease=self._lease)
 
     def _carry_out(self, push: LeasedPush, mine: "Dict[str, _Ran]", caller: "_Caller") -> None:
         """Runs a push's function under its lease, and reports the result."""

@@ -86,6 +86,14 @@ class LeaseTest(unittest.TestCase):
         self.assertEqual((call.error, call.result), (None, "paid"))
         self.assertEqual(self.body("lease")["operations"], {"c": ["pay"]})  # other programs carry out the rest
 
+    def test_a_server_without_operations_is_asked_without_them(self):
+        self.lease_once()
+        lease = self.routes["lease"]
+        self.routes["lease"] = lambda: (
+            (400, {}, {"code": "malformed", "retryable": False}) if "operations" in self.seen[-1][1] else lease())
+        call = Call(self.tool(lambda: "paid")).end()
+        self.assertEqual((call.error, call.result), (None, "paid"))
+
     def test_a_result_is_not_reported_after_the_end_of_its_lease(self):
         self.lease_once()
         self.routes.update({"heartbeat": lambda: (0, {}, {}), "fail": lambda: (0, {}, {})})

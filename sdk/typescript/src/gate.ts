@@ -14,7 +14,7 @@
 import { Client, leftUntil, now, seconds, sleep, underWay } from "./client.ts";
 import { APIError, GatehouseError, NoEffect, NoResult, outcomeOf, Unreachable } from "./errors.ts";
 import { canonical, parse, stringify, survives, type Json } from "./json.ts";
-import type { Action, LeasedPush, LeaseRequest, Proposal, PushFailure, Target } from "./types.ts";
+import type { Action, LeasedPush, Proposal, PushFailure, Target } from "./types.ts";
 
 const longestResult = 12 << 10; // bytes; a receipt holds 16 KiB
 const longestDetail = 1000; // characters
@@ -135,9 +135,9 @@ export class Gate {
    */
   async work(signal: AbortSignal, options: { own?: boolean } = {}): Promise<void> {
     while (!signal.aborted) {
-      const request = this.#request([...this.#tools.keys()], options.own ?? false, "5s");
       try {
-        for (const push of await this.client.leasePushes(request, { signal })) await this.#carryOut(push, new Map());
+        const pushes = await this.#leased([...this.#tools.keys()], options.own ?? false, "5s", signal);
+        for (const push of pushes) await this.#carryOut(push, new Map());
       } catch (error) {
         if (signal.aborted) return;
         await sleep(pauseAfter(error, 2), signal).catch(() => undefined);
@@ -175,7 +175,7 @@ export class Gate {
     signal: AbortSignal | undefined): Promise<boolean> {
     let pushes: LeasedPush[] = [];
     try {
-      pushes = await this.client.leasePushes(this.#request([connector], true, "1s"), { signal });
+      pushes = await this.#leased([connector], true, "1s", signal);
       for (const push of pushes) await this.#carryOut(push, mine);
     } catch (error) {
       signal?.throwIfAborted();
@@ -187,16 +187,23 @@ export class Gate {
   }
 
   /**
-   * A request for pushes of the operations that have a function: other programs carry out the rest. A connector
-   * with more functions than a request may name is left out of operations.
+   * Leases pushes of the operations that have a function: other programs carry out the rest. A connector with more
+   * functions than a request may name is left out of operations.
    */
-  #request(connectors: string[], own: boolean, wait: string): LeaseRequest {
+  async #leased(connectors: string[], own: boolean, wait: string, signal: AbortSignal | undefined):
+    Promise<LeasedPush[]> {
     const operations: Record<string, string[]> = {};
     for (const connector of connectors) {
       const names = [...this.#tools.get(connector)?.keys() ?? []];
       if (names.length > 0 && names.length <= 50) operations[connector] = names;
     }
-    return { connectors, operations, own, wait, lease: seconds(this.#lease) };
+    const request = { connectors, own, wait, lease: seconds(this.#lease) };
+    try {
+      return await this.client.leasePushes({ ...request, operations }, { signal });
+    } catch (error) {
+      if (!(error instanceof APIError && error.code === "malformed")) throw error; // by a server of 0.1.0
+      return this.client.leasePushes(request, { signal });
+    }
   }
 
   /** Runs a push's function under its lease, and reports the result. */

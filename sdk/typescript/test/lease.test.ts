@@ -17,7 +17,7 @@ const busy: Answer = { status: 503, body: { code: "busy", retryable: true } };
 const broken: Answer = { status: 0 };
 
 /** An approved action, which can be leased once. The routes are named by the last part of their path. */
-async function world(routes: Record<string, () => Answer> = {}, patience = 20) {
+async function world(routes: Record<string, (body: Record<string, unknown>) => Answer> = {}, patience = 20) {
   const seen: [string, Record<string, unknown>][] = [];
   let action: object = { id: "act_1", status: "approved" };
   const leased = [{ push: { id: "psh_1", connector: "c" }, lease: { generation: 1 }, operation: "o", action_id: "act_1",
@@ -26,7 +26,7 @@ async function world(routes: Record<string, () => Answer> = {}, patience = 20) {
     action = { id: "act_1", status, ...more };
     return {};
   };
-  const all: Record<string, () => Answer> = {
+  const all: Record<string, (body: Record<string, unknown>) => Answer> = {
     "proposed-actions": () => ({ body: action }), act_1: () => ({ body: action }),
     lease: () => ({ body: leased.splice(0) }), complete: () => finish("applied"), ...routes,
   };
@@ -34,8 +34,9 @@ async function world(routes: Record<string, () => Answer> = {}, patience = 20) {
     const name = /([^/?]+)(?:\?|$)/.exec(request.url ?? "")?.[1] ?? "";
     let body = "";
     request.on("data", (chunk) => (body += chunk)).on("end", () => {
-      seen.push([name, JSON.parse(body || "{}")]);
-      const { status = 200, headers = {}, body: answer = {} } = all[name]?.() ?? {};
+      const parsed = JSON.parse(body || "{}");
+      seen.push([name, parsed]);
+      const { status = 200, headers = {}, body: answer = {} } = all[name]?.(parsed) ?? {};
       if (status === 0) return void request.socket.destroy();
       const type = status < 300 ? "application/json" : "application/problem+json";
       response.writeHead(status, { "Content-Type": type, ...headers }).end(JSON.stringify(answer));
@@ -51,7 +52,7 @@ async function world(routes: Record<string, () => Answer> = {}, patience = 20) {
   const pay = gate.tool(
     { action_type: "x", target: "t", connector: "c", operation: "o" }, (_: object, call) => fn(call));
   return {
-    finish, gate,
+    finish, leased, gate,
     count: (name: string): number => seen.filter(([each]) => each === name).length,
     body: (name: string): Record<string, unknown> => seen.find(([each]) => each === name)?.[1] ?? {},
     run(body: typeof fn) {
@@ -69,6 +70,12 @@ test("a result is reported as soon as the gate answers again", async () => {
   } });
   assert.deepEqual(await w.run(() => "paid"), { result: "paid" });
   assert.deepEqual(w.body("lease").operations, { c: ["o"] }); // other programs carry out the rest
+});
+
+test("a server without operations is asked without them", async () => {
+  const w = await world({ lease: (body) => body.operations
+    ? { status: 400, body: { code: "malformed", retryable: false } } : { body: w.leased.splice(0) } });
+  assert.deepEqual(await w.run(() => "paid"), { result: "paid" });
 });
 
 test("a result is not reported after the end of its lease", async () => {
