@@ -200,9 +200,10 @@ func TestMCPListenWorker(t *testing.T) {
 	w.worker = *servetest.NewPrincipal(t, w.server.Gate, w.adminKey, "feet", gatehouse.KindService, gatehouse.RoleWorker)
 	unnamed := w.listen("--name", "guarded", "--hold", "100ms")
 	session := unnamed.begin()
-	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":` + callOf("tag", `{}`) + `}`
-	for deadline := time.Now().Add(time.Minute); ; {
-		a, _ := unnamed.post(session, call)
+	// A call that came before the first refusal of a lease is open, and equal calls would join it.
+	for n, deadline := 0, time.Now().Add(time.Minute); ; n++ {
+		a, _ := unnamed.post(session, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%s}`,
+			callOf("note", fmt.Sprintf(`{"text":"%d"}`, n))))
 		if a.Result != nil && strings.Contains(a.Result.text(), "so nothing was proposed: worker_not_allowed: ") {
 			break
 		}
