@@ -23,8 +23,8 @@ type Config struct {
 	// Tenants lists the tenants that may use the connector. The server enforces it, not the
 	// connector.
 	Tenants []string `yaml:"tenants"`
-	// Workers are the names or ids of the principals that may lease the approved changes. By default, every principal with
-	// the role worker may.
+	// Workers are the names or ids of the principals that may lease the approved changes. By default, every
+	// principal with the role worker may.
 	Workers []string `yaml:"workers"`
 	// Operations are the operations that actions can name.
 	Operations map[string]Operation `yaml:"operations"`

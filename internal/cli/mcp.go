@@ -153,9 +153,9 @@ line. Redirects are not followed.
 
 With --listen, agents reach the proxy over streamable HTTP. Each request carries the
 key of its caller as the bearer token; GATEHOUSE_KEY is not used. The proxy serves one
-tenant: that of the worker's key, or else of the first key. Each session has its own server. Requests from pages of
-other sites are refused. Put a proxy with TLS in front of an address that is not
-loopback.
+tenant: that of the worker's key, or else of the first key. Each session has its own
+server. Requests from pages of other sites are refused. Put a proxy with TLS in front
+of an address that is not loopback.
 
 Examples:
 

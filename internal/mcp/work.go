@@ -268,7 +268,8 @@ const (
 	confirmedFor = 5 * time.Second
 )
 
-// lease leases actions, but none by another key from confirmedFor and leaseWait after the agent's key was revoked.
+// lease leases actions. Before a request by another key, it asks whether the agent's key is still valid, unless the
+// gate has confirmed that in the last confirmedFor.
 func (w *worker) lease(ctx context.Context, r gatehouse.PushLeaseRequest) ([]gatehouse.LeasedPush, error) {
 	if w.Worker != nil && time.Since(w.confirmed) > confirmedFor {
 		if _, err := w.Gate.WhoAmI(ctx); err != nil {

@@ -46,25 +46,22 @@ func (r *Runs) LeasePushes(ctx context.Context, q gatehouse.PushLeaseRequest) ([
 	if err != nil {
 		return nil, err
 	}
-	if err := outside.MayLease(ctx, c.Principal, q.Connectors); err != nil {
-		return nil, err
-	}
 	claim := gatehouse.LaneClaim{
 		Owner: ownerOf(c, q.Worker), Lease: cmp.Or(q.Lease, defaultLease).D(), Lanes: q.Connectors,
 		Operations: q.Operations, Limit: cmp.Or(q.Max, 1),
 	}
-	switch {
-	case q.Own:
+	if q.Own {
 		claim.Proposer = c.Principal.ID
-	case q.ProposedBy != "":
-		if claim.Proposer, err = r.proposerID(ctx, c, q.ProposedBy); err != nil {
-			return nil, err
-		}
 	}
 	var list []gatehouse.LeasedPush
 	err = usecase.Poll(ctx, r.Hints, q.Wait.D(), []string{usecase.TopicPush}, func() (_ bool, err error) {
 		if err := outside.MayLease(ctx, c.Principal, q.Connectors); err != nil {
 			return false, err
+		}
+		if q.ProposedBy != "" && claim.Proposer == "" {
+			if claim.Proposer, err = r.proposerID(ctx, c, q.ProposedBy); err != nil {
+				return false, err
+			}
 		}
 		list, err = outside.Lease(ctx, c.Principal.Tenant, claim)
 		return len(list) > 0, err
