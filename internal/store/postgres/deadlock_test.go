@@ -106,7 +106,7 @@ func TestGroupsDeadlock(t *testing.T) {
 	statement(t, url, `CREATE SEQUENCE met`)
 	statement(t, url, `CREATE FUNCTION meet() RETURNS TRIGGER LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM nextval('met');
+  PERFORM nextval('met'), set_config('test.met', 'yes', true);
   FOR i IN 1..4000 LOOP
     EXIT WHEN (SELECT last_value FROM met) >= 2;
     PERFORM pg_sleep(0.005);
@@ -114,6 +114,18 @@ BEGIN
   RETURN NEW;
 END $$`)
 	statement(t, url, `CREATE TRIGGER meet BEFORE UPDATE ON action FOR EACH ROW EXECUTE FUNCTION meet()`)
+	// The members of the group that is undone do not overtake the other group: they wait, without a lock, until it has
+	// committed.
+	statement(t, url, `CREATE FUNCTION follow() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+BEGIN
+  FOR i IN 1..4000 LOOP
+    EXIT WHEN current_setting('test.met', true) = 'yes' OR (SELECT last_value FROM met) < 2
+      OR EXISTS (SELECT 1 FROM action WHERE status <> 'pending');
+    PERFORM pg_sleep(0.005);
+  END LOOP;
+  RETURN NULL;
+END $$`)
+	statement(t, url, `CREATE TRIGGER follow BEFORE UPDATE ON action FOR EACH STATEMENT EXECUTE FUNCTION follow()`)
 	against(t, stores, ids)
 	if got := log.text(); strings.Count(got, "a group was rolled back") != 1 || !strings.Contains(got, "40P01") {
 		t.Errorf("there was no deadlock of groups:\n%s", got)
