@@ -80,7 +80,8 @@ func (c *Config) complete() error {
 		}
 	}
 	if c.Lease < gatehouse.MinStepLease || c.Lease > gatehouse.MaxStepLease {
-		return fmt.Errorf("the lease must be %s to %s", gatehouse.MinStepLease, gatehouse.MaxStepLease)
+		return fmt.Errorf("the lease must be %s to %s", gatehouse.Duration(gatehouse.MinStepLease),
+			gatehouse.Duration(gatehouse.MaxStepLease))
 	}
 	if c.Log == nil {
 		c.Log = slog.Default()
